@@ -91,6 +91,10 @@ grant select on `device_intelligence`.installs to analytics_reader;
 
 grant select on `device_intelligence`.replays to analytics_reader;
 
+grant select on `device_intelligence`.phone_links to analytics_reader;
+
+grant select on `device_intelligence`.phone_corrections_replica to analytics_reader;
+
 grant select on `device_intelligence`.replication_rounds to analytics_reader;
 
 grant select on `device_intelligence`.reconciliation_watermarks to analytics_reader;
@@ -217,6 +221,22 @@ alter row policy of_tenant on `device_intelligence`.replays
   for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.replays
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.phone_links to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.phone_links
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.phone_links
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.phone_corrections_replica to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.phone_corrections_replica
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.phone_corrections_replica
   for select using 1 to all except analytics_reader;
 
 create settings profile if not exists analyst;

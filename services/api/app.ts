@@ -18,6 +18,8 @@ import type { OnceAnswer, OnceCall } from '#shared/io/http/idempotent-answers.ts
 import { createQueryLimiter } from '#shared/io/http/limit-queries.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
+import type { PhoneAlerts } from '#shared/io/identity/phone-alerts.ts'
+import type { PhoneStore } from '#shared/io/identity/phone-store.ts'
 import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
 import type { CurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
@@ -47,6 +49,7 @@ import {
 import { addDeviceRoutes } from './routes/devices.ts'
 import { addEventRoutes } from './routes/events.ts'
 import { addListRoutes, type KeyedEntry } from './routes/lists.ts'
+import { addPhoneRoutes } from './routes/phones.ts'
 import { addReconciliationRoutes } from './routes/reconciliation.ts'
 import { addSignalRoutes } from './routes/signals.ts'
 import { addUserRoutes } from './routes/users.ts'
@@ -65,6 +68,7 @@ export type ApiDeps = {
   ) => Promise<OnceAnswer<T>>
   history: Pick<HistoryStore, 'findSmallDevice' | 'findLargeDevice'>
   users: UserStore
+  phones: Pick<PhoneStore, 'readPhone' | 'findPhonesOfDevices'> & PhoneAlerts
   events: Pick<EventStore, 'findDecidedEvent'> & EventListStore
   policies: CurrentPolicyStore
   lists: ReturnType<typeof createKeyedLists>
@@ -81,9 +85,10 @@ export type ApiDeps = {
 }
 
 /**
- * Limits of concurrent ClickHouse queries, which share 32 connections: 11 for devices, 4 for
- * reconciliation, 4 for large responses, 3 for lists of events, 3 for each of the look-ups of users
- * and events. One tenant never uses all of them, and the readiness check always has one.
+ * Limits of concurrent ClickHouse queries, which share 48 connections: 11 for devices, 11 for the
+ * phones of devices, 4 for reconciliation, 4 for large responses, 3 for lists of events, 3 for each
+ * of the look-ups of users and events, and three for each of at most 2 phones. One tenant never
+ * uses all of them, and the readiness check always has one.
  */
 const deviceQueryLimits: SemaphoreLimits = {
   perTenant: 8,
@@ -91,6 +96,8 @@ const deviceQueryLimits: SemaphoreLimits = {
   queuePerTenant: 2_000,
   waitMs: 1_000,
 }
+/** A phone has three queries at once. */
+const phoneLimits: SemaphoreLimits = { perTenant: 1, total: 2, queuePerTenant: 200, waitMs: 2_000 }
 const reconciliationQueryLimits: SemaphoreLimits = {
   perTenant: 2,
   total: 4,
@@ -217,6 +224,19 @@ export async function createApiApp(
       ),
     })
     const beginLargeResponse = createLargeResponses(metrics)
+    const findPhones = limited(
+      'device_phones',
+      deviceQueryLimits,
+      timed('device_phones', deps.phones.findPhonesOfDevices),
+    )
+    addPhoneRoutes(routes, {
+      readPhone: limited('phone', phoneLimits, timed('phone', deps.phones.readPhone)),
+      listPhoneAlerts: limited(
+        'phone_alerts',
+        filteredAlertLimits,
+        timed('phone_alerts', deps.phones.listPhoneAlerts),
+      ),
+    })
     addDeviceRoutes(routes, {
       findSmallDevice: limited(
         'device',
@@ -224,6 +244,7 @@ export async function createApiApp(
         timed('device', deps.history.findSmallDevice),
       ),
       findLargeDevice: timed('large_device', deps.history.findLargeDevice),
+      findPhones,
       beginLargeResponse,
     })
     const { findUserTotals, listUserDevices } = deps.users
@@ -234,9 +255,11 @@ export async function createApiApp(
         lookUpLimits,
         timed('user_devices', listUserDevices),
       ),
+      findPhones,
       beginLargeResponse,
     })
     addEventRoutes(routes, {
+      findPhones,
       findDecidedEvent: limited(
         'event',
         lookUpLimits,

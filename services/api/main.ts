@@ -12,6 +12,9 @@ import { closeHttp } from '#shared/io/http/close-http.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { answerOnce } from '#shared/io/http/idempotent-answers.ts'
 import { serveInternally } from '#shared/io/http/internal-server.ts'
+import { createPhoneAlerts } from '#shared/io/identity/phone-alerts.ts'
+import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts'
+import { createPhoneStore } from '#shared/io/identity/phone-store.ts'
 import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
 import { createClickhouseCheck } from '#shared/io/migrations/clickhouse-check.ts'
 import { createPostgresCheck } from '#shared/io/migrations/postgres-check.ts'
@@ -33,7 +36,7 @@ import { createApiApp } from './app.ts'
 import { readApiConfig } from './config.ts'
 
 const clickhouseTimeoutMs = 5_000
-const clickhouseConnectionsMax = 32
+const clickhouseConnectionsMax = 48
 /** How long a stop waits for requests: longer than the database timeouts. */
 const unfinishedMs = 6_500
 
@@ -98,6 +101,10 @@ async function main(): Promise<void> {
       answerOnce: (call, work) => answerOnce(postgres, call, work),
       history: createHistoryStore(clickhouse),
       users: createUserStore(clickhouse),
+      phones: {
+        ...createPhoneStore(clickhouse, createPhoneCorrections(postgres)),
+        ...createPhoneAlerts(postgres),
+      },
       events: {
         ...createEventStore(clickhouse),
         ...createEventListStore(clickhouse, { nowMs: Date.now, monotonicMs }),

@@ -50,6 +50,7 @@ import type { OperatorDeps, OperatorParts } from './operators/operator-deps.ts'
 import { addOperatorRoutes } from './operators/operator-routes.ts'
 import { createPublicOrigin } from './operators/public-origin.ts'
 import { addPeriodOverviewRoute } from './overview/overview-routes.ts'
+import { addPhoneRoutes } from './phones/phone-routes.ts'
 import { addBacktestRoutes } from './policies/backtest-routes.ts'
 import { addPolicyRoutes } from './policies/policy-routes.ts'
 import { addShadowRoutes } from './policies/shadow-routes.ts'
@@ -89,6 +90,7 @@ const routes = [
   addAlertStreamRoute,
   addEntityRoutes,
   addLinkRoutes,
+  addPhoneRoutes,
   addSignalChangeRoute,
   addSearchRoutes,
   addPeriodOverviewRoute,

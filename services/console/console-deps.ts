@@ -16,6 +16,9 @@ import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createNetworkStore } from '#shared/io/devices/network-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
+import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts'
+import { createPhoneStore } from '#shared/io/identity/phone-store.ts'
+import { createPhones } from '#shared/io/identity/phones.ts'
 import { createCoverageReader } from '#shared/io/installs/coverage-store.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { KnownForm } from '#shared/io/keys/key-form.ts'
@@ -117,9 +120,11 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     users: createUserStore(clickhouse),
     links: createLinkStore(clickhouse),
     networks: createNetworkStore(clickhouse),
+    phones: createPhoneStore(clickhouse, createPhoneCorrections(postgres)),
     signalHistory: createSignalHistoryStore(clickhouse),
     overview: createOverviewStore(clickhouse),
-    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse, createPhones(clickhouse, postgres))
+      .loadRiskFeatures,
     readReconciliation: connections.reconciliation.readReconciliation,
     readRulePerformance: createRulePerformanceStore(clickhouse).readRulePerformance,
     compareShadow: createShadowComparisonStore(clickhouse).compareShadow,

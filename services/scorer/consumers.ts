@@ -14,6 +14,7 @@ import {
   createIdentityKeyWriter,
   type IdentityKeyWriter,
 } from '#shared/io/identity/identity-key-store.ts'
+import { createPhones, type Phones } from '#shared/io/identity/phones.ts'
 import { createInstallWriter } from '#shared/io/installs/install-store.ts'
 import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
 import { createProver, type Prover } from '#shared/io/keys/proofs.ts'
@@ -133,6 +134,8 @@ type OfStream = Shared & {
   stream: TelemetryStream
   messages: DecodedMessages
   quarantine: QuarantineDeps
+  /** Of this stream, because one call writes at a time. */
+  phones: Phones
   readOffsets: () => Promise<StreamOffsets>
   /** Whether an edge wrote the message. */
   isProven: (message: ConsumedMessage) => boolean
@@ -191,7 +194,8 @@ function createOfStream(shared: Shared, stream: TelemetryStream): OfStream {
     wallMs: Date.now,
   }
   const readOffsets = createStreamOffsetsReader({ ...shared, stream, wallMs: Date.now, nowMs })
-  return { ...shared, stream, messages, quarantine, readOffsets, isProven }
+  const phones = createPhones(clickhouse, shared.postgres)
+  return { ...shared, stream, messages, quarantine, phones, readOffsets, isProven }
 }
 
 /** Computes a property of a message once: it is asked before a batch is handled and while it is. */
@@ -308,7 +312,7 @@ function shareBytes(limits: ConsumeLimits, { telemetryStreams }: Nats): ConsumeL
 }
 
 function createDecideDeps(streamDeps: OfStream): DecideBatchDeps {
-  const { messages, observe, clickhouse, postgres, nats, stream } = streamDeps
+  const { messages, observe, clickhouse, postgres, nats, stream, phones } = streamDeps
   return {
     messages,
     observe,
@@ -316,7 +320,8 @@ function createDecideDeps(streamDeps: OfStream): DecideBatchDeps {
     reconciliation: createReconciliationWriter(clickhouse, stream.number),
     decisions: createDecisionWriter(clickhouse),
     replays: createReplayWriter(clickhouse),
-    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
+    phones,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse, phones).loadRiskFeatures,
     findPolicy: createPolicyDocuments(postgres).findPolicy,
     readDecidedWatermark: () => readDecidedWatermark(nats, stream),
     findEarlierEvents: (query) => findEarlierEvents(clickhouse, query),
@@ -326,11 +331,11 @@ function createDecideDeps(streamDeps: OfStream): DecideBatchDeps {
   }
 }
 
-function createShadow({ clickhouse, postgres, observeShadow, log, ...options }: OfStream) {
+function createShadow({ clickhouse, postgres, phones, observeShadow, log, ...options }: OfStream) {
   const decisions: ShadowDecisions = createShadowDecisions({
     versions: createShadowVersions(postgres, nowMs),
     findPolicy: createPolicyDocuments(postgres).findPolicy,
-    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse, phones).loadRiskFeatures,
     insertDecisions: createShadowDecisionWriter(clickhouse).insertDecisions,
     observe: observeShadow,
     log,

@@ -2,7 +2,9 @@
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { createBoundedLabel } from '#shared/core/base/bounded-labels.ts'
 import { dropReasons } from '#shared/core/base/outcome.ts'
+import { type DecidedLink, linkKinds } from '#shared/core/identity/decide-link.ts'
 import type { AcceptedRegistration } from '#shared/core/installs/registration.ts'
+import { isLate, type Replay } from '#shared/core/installs/replays.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
 import type { RaiseOutcome } from '#shared/io/alerts/raise-alerts.ts'
@@ -21,6 +23,7 @@ type ScorerStep =
   | 'risk_features'
   | 'decisions'
   | 'replays'
+  | 'phone_links'
   | 'raised'
   | 'session'
   | 'raise'
@@ -75,8 +78,9 @@ type DecideObserver = {
   differing: (events: number) => void
   /** An event whose bytes were received before. */
   retried: () => void
-  /** Events whose bytes were received long before. */
-  replayed: (events: number) => void
+  replayed: (copies: readonly Replay[]) => void
+  /** Installs whose phone was decided. */
+  linked: (links: readonly DecidedLink[]) => void
   unknownPolicy: () => void
   hintFailed: () => void
 }
@@ -234,7 +238,23 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
   )
   const replays = metrics.counter(
     'di_events_replayed_total',
-    'Events whose bytes were received more than ten minutes before, repeats included',
+    'Events whose bytes were received before: more than ten minutes ago, or (reason network) ' +
+      'sooner but from another network; repeats included',
+    ['reason'],
+  )
+  startAtZero(replays, [{ reason: 'late' }, { reason: 'network' }])
+  const links = metrics.counter(
+    'di_phone_links_total',
+    'Installs whose phone was decided, by kind: first, linked or possible; repeats included',
+    ['kind'],
+  )
+  startAtZero(
+    links,
+    linkKinds.map((kind) => ({ kind })),
+  )
+  const shared = metrics.counter(
+    'di_identifiers_shared_total',
+    'New installs with the identifiers of several phones, repeats included',
   )
   const differing = metrics.counter(
     'di_decisions_stored_total',
@@ -258,7 +278,15 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
     existing: (alerts) => existing.inc(alerts),
     differing: (events) => differing.inc(events),
     retried: () => retries.inc(),
-    replayed: (events) => replays.inc(events),
+    replayed: (copies) => {
+      for (const copy of copies) replays.inc({ reason: isLate(copy) ? 'late' : 'network' })
+    },
+    linked: (all) => {
+      for (const { kind, identifiersShared } of all) {
+        links.inc({ kind })
+        if (identifiersShared) shared.inc()
+      }
+    },
     unknownPolicy: () => policies.inc(),
     hintFailed: () => hints.inc(),
   }

@@ -36,6 +36,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   cookbook: () => import('./history/cookbook.ts'),
   network: () => import('./network/network.ts'),
   travel: () => import('./network/travel.ts'),
+  'network-rules': () => import('./network/network-rules.ts'),
   identity: () => import('./identity/identity.ts'),
   console: () => import('./console/console.ts'),
 }
@@ -49,6 +50,7 @@ const together: [name: string, ...options: string[]][] = [
   ['presets'],
   ['network'],
   ['travel'],
+  ['network-rules'],
   ['identity', '--phones', '20000'],
   ['unverified'],
   ['before-signature'],

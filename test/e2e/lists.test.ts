@@ -246,7 +246,14 @@ describe('the pages', () => {
       })
 
       await page.getByRole('button', { name: 'Add an entry' }).click()
+      // The stack has network data.
+      await page.route('**/admin/v1/network', (route) =>
+        route.fulfill({ json: { is_on: false, data: [] } }),
+      )
+      const off = dialog.getByText('NETWORK_DATA names no folder')
+      expect(await off.count()).toBe(0)
       await dialog.getByLabel('Kind').selectOption('network')
+      await off.waitFor()
       await dialog.getByLabel('Network').fill('8.8.8.8/24')
       await dialog.getByLabel('Reason').fill('office')
       await dialog.getByLabel('List').selectOption('allow')

@@ -125,6 +125,9 @@ function boundMetrics(model: DeviceModel, users: ReadonlyMap<string, Sightings>)
     devices_per_network: one,
     users_per_network: one,
     impossible_travel: () => ({ low: 0, high: 0 }),
+    // No preset has a rule on phones.
+    installs_per_phone: one,
+    users_per_phone: one,
   }
 }
 

@@ -12,6 +12,7 @@ import { findUnraised, type RaiseOutcome, raiseAlerts } from '#shared/io/alerts/
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { type EndedDelivery, endDeliveries } from '#shared/io/history/simulated-history-store.ts'
 import { createIdentityKeyWriter } from '#shared/io/identity/identity-key-store.ts'
+import { createPhones } from '#shared/io/identity/phones.ts'
 import { createInstallWriter } from '#shared/io/installs/install-store.ts'
 import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
@@ -136,7 +137,8 @@ function createStages(
   const messages = createDecodedMessages(decodedBytesMax, () => true)
   const reconciliation = createReconciliationWriter(clickhouse)
   const { findPolicy } = createPolicyDocuments(postgres)
-  const { loadRiskFeatures } = createRiskFeatureStore(clickhouse)
+  const phones = createPhones(clickhouse, postgres)
+  const { loadRiskFeatures } = createRiskFeatureStore(clickhouse, phones)
   const store = {
     messages,
     observe,
@@ -155,6 +157,7 @@ function createStages(
     reconciliation,
     decisions: createDecisionWriter(clickhouse),
     replays: createReplayWriter(clickhouse),
+    phones,
     loadRiskFeatures,
     findPolicy,
     // Batches are decided one after another.

@@ -53,6 +53,7 @@ export function toPublicDocument(urls: PublicUrls): OpenapiOptions {
         { name: 'Alerts', description: 'Risky devices to review.' },
         { name: 'Devices', description: 'The history of a device.' },
         { name: 'Users', description: 'The devices of a user or account.' },
+        { name: 'Phones', description: 'The installs on the same hardware.' },
         { name: 'Lists', description: 'Allow and deny lists of devices and users.' },
         { name: 'Events', description: 'What became of one submission.' },
         { name: 'Verdicts', description: 'Tokens that your backend verifies by itself.' },

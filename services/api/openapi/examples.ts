@@ -8,6 +8,7 @@ import { toAlert, unchanged } from '#shared/core/alerts/alert.ts'
 import type { Alert, AlertDetail } from '#shared/core/alerts/alert-schema.ts'
 import { decideAlert, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
 import { toEventId } from '#shared/core/base/ids.ts'
+import { toPhoneId } from '#shared/core/identity/phone-id.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { ReconciliationView } from '#shared/core/reconciliation/reconciliation-api.ts'
@@ -39,6 +40,9 @@ export const submissionExample = {
     network: { vpn_active: true },
   },
 }
+
+const phoneId = toPhoneId(submissionExample.tenant_id, 'e2a90d5b-7c1f-4b8e-8f1d-6a1f55c1d0aa')
+const devicePhoneExample = { phone_id: phoneId, confidence: 0.9997, installs: 2 }
 
 const startedAt = '2026-03-01T09:30:00.123Z'
 const eventId = toEventId(Buffer.from(JSON.stringify(submissionExample)))
@@ -156,6 +160,7 @@ export const deviceExample = {
     registered_at: '2026-03-02T07:30:00.512Z',
     expires_at: '2026-04-01T07:30:00.512Z',
   },
+  phone: devicePhoneExample,
   users_seen_on: ['customer-1029'],
   users_cursor: null,
   sessions: [
@@ -191,6 +196,7 @@ export const userExample = {
       last_seen_at: startedAt,
       peak_rasp_score: scored.score,
       risk_score: alertExample.decision.risk_score,
+      phone: devicePhoneExample,
     },
   ],
   devices_total: 1,
@@ -205,6 +211,7 @@ export const eventExample = {
   user_id: submissionExample.user_id,
   sdk_meta: submissionExample.sdk_meta,
   connection: connectionExample,
+  phone: devicePhoneExample,
   received_at: startedAt,
   rasp_score: scored.score,
   rasp_action: scored.action,
@@ -213,6 +220,57 @@ export const eventExample = {
   flags: alertExample.flags,
   reasons: alertExample.reasons,
   policy_version: 1,
+}
+
+export const phoneExample = {
+  phone_id: phoneId,
+  first_seen_at: '2026-01-07T11:40:51.310Z',
+  last_seen_at: startedAt,
+  risk_score: alertExample.decision.risk_score,
+  installs: [
+    {
+      device_id: submissionExample.device_id,
+      link: 'linked',
+      confidence: 0.9997,
+      evidence: [
+        { field: 'identifier keychain_id', level: 1, weight: 13.82, holders: 1 },
+        { field: 'traits', level: 2, weight: 6.21, holders: 3 },
+        { field: 'user', level: 0, weight: -1.2, holders: null },
+      ],
+      decided_phone_id: phoneId,
+      possible_phone_id: null,
+      possible_confidence: null,
+      identifiers_shared: false,
+      first_seen_at: '2026-02-11T18:04:12.004Z',
+      last_seen_at: startedAt,
+      risk_score: alertExample.decision.risk_score,
+    },
+    {
+      device_id: 'e2a90d5b-7c1f-4b8e-8f1d-6a1f55c1d0aa',
+      link: 'first',
+      confidence: 1,
+      evidence: [],
+      decided_phone_id: phoneId,
+      possible_phone_id: null,
+      possible_confidence: null,
+      identifiers_shared: false,
+      first_seen_at: '2026-01-07T11:40:51.310Z',
+      last_seen_at: '2026-02-10T20:15:00.940Z',
+      risk_score: 35,
+    },
+  ],
+  installs_total: 2,
+  users: [
+    {
+      user_id: 'customer-1029',
+      first_seen_at: '2026-02-11T18:04:12.004Z',
+      last_seen_at: startedAt,
+      installs: 1,
+    },
+  ],
+  users_total: 1,
+  alerts: [alertExample],
+  alerts_total: 1,
 }
 
 export const reconciliationExample: ReconciliationView = {

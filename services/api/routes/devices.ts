@@ -20,10 +20,12 @@ import {
 } from '#shared/core/http/api-schemas.ts'
 import { type CursorScope, decodeCursor, instantMsSchema } from '#shared/core/http/pagination.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import type { PhoneField } from '#shared/core/identity/phone-answer.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { HistoryStore } from '#shared/io/devices/history-store.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
+import { type FindPhones, readPhoneFields } from '#shared/io/identity/read-phone-fields.ts'
 import type { Caller } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
 import { streamJson } from '../http/stream-json.ts'
@@ -34,6 +36,7 @@ const sessionPositionSchema = z.tuple([instantMsSchema, idSchema])
 const userPositionSchema = z.tuple([idSchema])
 
 type DeviceRouteDeps = Pick<HistoryStore, 'findSmallDevice' | 'findLargeDevice'> & {
+  findPhones: FindPhones
   /** Waits for a permit for a large response. The permit ends with the response. */
   beginLargeResponse: (tenantId: string, reply: FastifyReply) => Promise<void>
 }
@@ -50,14 +53,18 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
       users: { list: 'users', tenantId, filters: [deviceId] },
     }
     const query = { tenantId, deviceId, ...toPositions(request.query, scopes) }
-    const small = await deps.findSmallDevice(query).catch(reject)
+    const [small, toPhoneField] = await Promise.all([
+      deps.findSmallDevice(query).catch(reject),
+      readPhoneFields(deps.findPhones, { tenantId, deviceIds: [deviceId] }),
+    ])
+    const phone = toPhoneField(deviceId)
     const isLarge = small === 'large'
     if (isLarge) await deps.beginLargeResponse(tenantId, reply)
     const found = isLarge ? await deps.findLargeDevice(query).catch(reject) : small
     const device = requireFound(found)
     chargeRows(device.sessions.length + device.users.length)
     reply.type('application/json; charset=utf-8')
-    return isLarge ? streamDevice(device, scopes) : toDevice(device, scopes)
+    return isLarge ? streamDevice(device, scopes, phone) : toDevice(device, scopes, phone)
   }
   app.get(
     '/v1/di/devices/:device_id',
@@ -128,8 +135,8 @@ function toSessionPosition(scope: CursorScope, cursor: string): SessionPosition 
 }
 
 /** The same as text, which is made while it is sent. */
-function streamDevice(device: DeviceHistory, scopes: DeviceScopes): Readable {
-  return streamJson(toDeviceFields(device, scopes), {
+function streamDevice(device: DeviceHistory, scopes: DeviceScopes, phone: PhoneField): Readable {
+  return streamJson(toDeviceFields(device, scopes, phone), {
     users_seen_on: { items: device.users, toItem: (user) => user },
     sessions: { items: device.sessions, toItem: toSession },
   })

@@ -11,13 +11,15 @@ import {
 import { Problem } from '#shared/core/http/problem.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
+import { type FindPhones, readPhoneFields } from '#shared/io/identity/read-phone-fields.ts'
 import { toEvent } from '#shared/io/telemetry/decided-event.ts'
 import type { EventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import type { EventStore } from '#shared/io/telemetry/event-store.ts'
 import { compressed } from '../http/compress-responses.ts'
 import { eventExample } from '../openapi/examples.ts'
 
-export type EventRouteDeps = Pick<EventStore, 'findDecidedEvent'> & EventListStore
+export type EventRouteDeps = Pick<EventStore, 'findDecidedEvent'> &
+  EventListStore & { findPhones: FindPhones }
 
 /** Adds the routes. */
 export function addEventRoutes(app: ZodApp, deps: EventRouteDeps): void {
@@ -42,7 +44,11 @@ export function addEventRoutes(app: ZodApp, deps: EventRouteDeps): void {
       const event = await deps
         .findDecidedEvent({ tenantId, eventId: params.event_id })
         .catch(reject)
-      if (event !== null) return toEvent(event)
+      if (event !== null) {
+        const wanted = { tenantId, deviceIds: [event.deviceId] }
+        const toPhoneField = await readPhoneFields(deps.findPhones, wanted)
+        return { ...toEvent(event), ...toPhoneField(event.deviceId) }
+      }
       throw new Problem(
         'event_not_found',
         'There is no such event, or not yet. Ids of events begin with evt_.',
@@ -53,7 +59,7 @@ export function addEventRoutes(app: ZodApp, deps: EventRouteDeps): void {
 
 const reject = rejectUnavailable('Events cannot be read at the moment.')
 
-function addList(app: ZodApp, { listEvents }: EventRouteDeps): void {
+function addList(app: ZodApp, { listEvents, findPhones }: EventRouteDeps): void {
   app.get(
     '/v1/di/events',
     {
@@ -76,8 +82,10 @@ function addList(app: ZodApp, { listEvents }: EventRouteDeps): void {
       const after = cursor === undefined ? null : toEventPosition(scope, cursor)
       const { events, next } = await listEvents({ tenantId, filter, limit, after }).catch(reject)
       chargeRows(events.length)
+      const deviceIds = events.map(({ deviceId }) => deviceId)
+      const toPhoneField = await readPhoneFields(findPhones, { tenantId, deviceIds })
       return {
-        data: events.map(toEvent),
+        data: events.map((event) => ({ ...toEvent(event), ...toPhoneField(event.deviceId) })),
         limit,
         next_cursor: next && toEventCursor(scope, next),
       }

@@ -23,6 +23,7 @@ import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { UserDevice, UserStore } from '#shared/io/devices/user-store.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
+import { type FindPhones, readPhoneFields } from '#shared/io/identity/read-phone-fields.ts'
 import type { Caller } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
 import { streamJson } from '../http/stream-json.ts'
@@ -35,6 +36,7 @@ const positionSchema = z.tuple([instantMsSchema, idSchema])
 const largeFrom = 20 * rowsPerCall
 
 export type UserRouteDeps = UserStore & {
+  findPhones: FindPhones
   /** Waits for a permit for a large response. The permit ends with the response. */
   beginLargeResponse: (tenantId: string, reply: FastifyReply) => Promise<void>
 }
@@ -63,6 +65,12 @@ export function addUserRoutes(app: ZodApp, deps: UserRouteDeps): void {
     const devices = found.slice(0, limit)
     chargeRows(devices.length)
     const last = found.length > limit ? devices.at(-1) : undefined
+    const deviceIds = devices.map((device) => device.deviceId)
+    const toPhoneField = await readPhoneFields(deps.findPhones, { tenantId, deviceIds })
+    const toItem = (device: UserDevice) => ({
+      ...toDevice(device),
+      ...toPhoneField(device.deviceId),
+    })
     const fields = {
       user_id: userId,
       first_seen_at: toIso(totals.firstSeenAtMs),
@@ -74,8 +82,8 @@ export function addUserRoutes(app: ZodApp, deps: UserRouteDeps): void {
     }
     reply.type('application/json; charset=utf-8')
     return devices.length < largeFrom
-      ? { ...fields, devices: devices.map(toDevice) }
-      : streamJson(fields, { devices: { items: devices, toItem: toDevice } })
+      ? { ...fields, devices: devices.map(toItem) }
+      : streamJson(fields, { devices: { items: devices, toItem } })
   }
   app.get(
     '/v1/di/users/:user_id',

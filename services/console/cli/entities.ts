@@ -1,7 +1,7 @@
 /** `di devices show` and `di users show`: what the pages of a device and of a user have. */
 import { type Answer, command, group } from './commands.ts'
 import { toTenantPath } from './context.ts'
-import { type Column, toColumns, toFields, toTime } from './tables.ts'
+import { type Column, toColumns, toConnectionText, toFields, toTime } from './tables.ts'
 
 const devicePath = '/tenants/{tenant_id}/devices/{device_id}'
 const userPath = '/tenants/{tenant_id}/users/{user_id}'
@@ -62,6 +62,7 @@ function toDeviceText({ device, alerts, signal_changes: changes, links }: Device
       risk_score: device.risk_score,
       device_score: device.peak_rasp_score,
       install: toInstallText(device.install),
+      connection: toConnectionText(device.connection),
       sessions: device.sessions_total,
       users: device.users_seen_on.length,
     }),

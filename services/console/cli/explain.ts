@@ -1,7 +1,7 @@
 /** `di explain`: the steps of a stored event's score, compared with the score that was returned. */
 import type { EventExplanation, ExplainedAlert } from '../events/explanation-schemas.ts'
 import { read } from './commands.ts'
-import { toFields, toTable, toTime } from './tables.ts'
+import { toConnectionText, toFields, toTable, toTime } from './tables.ts'
 
 type Steps = EventExplanation['steps']
 
@@ -43,6 +43,7 @@ function toHead({ event, policy }: EventExplanation): string {
     session_id: event.session_id,
     user_id: event.user_id ?? undefined,
     account_id: event.account_id ?? undefined,
+    connection: toConnectionText(event.connection),
     sdk: `${event.sdk_version} on ${event.platform}`,
     policy: `${policy.name}, version ${policy.version} (${policy.policy_hash.slice(0, 8)})${set}`,
   })

@@ -2,7 +2,9 @@
  * Text for the terminal: tables with aligned columns, and lists of fields. Texts that people and
  * clients typed are escaped here, so none steers the terminal or adds a row.
  */
+
 import { toVisible } from '#shared/core/base/visible-text.ts'
+import type { Connection } from '#shared/core/network/connection-answer.ts'
 
 /** A table with a header and aligned columns. */
 export function toTable(header: string[], rows: string[][]): string {
@@ -45,6 +47,16 @@ export function toFields(
   return shown
     .map(([name, value]) => `${name.padEnd(width)}  ${toVisible(String(value ?? '-'))}`)
     .join('\n')
+}
+
+/** In one line: country, operator, network and what the network is. */
+export function toConnectionText(connection: Connection | null): string {
+  if (connection === null) return 'not measured'
+  const { country, asn, organization, network, kinds } = connection
+  const operator = [asn === null ? null : `AS${asn}`, organization]
+  return [country, operator.filter((one) => one !== null).join(' '), network, ...kinds]
+    .filter((one) => one !== null && one !== '')
+    .join(', ')
 }
 
 /** An ISO time in short form: `2026-01-02 03:04:05Z`. */

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import type { AlertFilter } from '#shared/core/alerts/alert-filters.ts'
 import { toIso } from '#shared/core/base/instants.ts'
+import { phoneReadLimits } from '#shared/core/base/limits/entities.ts'
 import { type DeviceScopes, toDevice, toSession } from '#shared/core/devices/device-answer.ts'
 import {
   type CursorScope,
@@ -17,6 +18,9 @@ import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { HistoryStore } from '#shared/io/devices/history-store.ts'
 import type { LinkStore } from '#shared/io/devices/link-store.ts'
 import type { UserStore } from '#shared/io/devices/user-store.ts'
+import type { QueryLimiter } from '#shared/io/http/limit-queries.ts'
+import type { PhoneStore } from '#shared/io/identity/phone-store.ts'
+import { type FindPhones, readPhoneFields } from '#shared/io/identity/read-phone-fields.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { AlertReads } from '../alerts/read-alerts.ts'
 import { withWork } from '../alerts/show-alert.ts'
@@ -38,16 +42,22 @@ export type EntityDeps = {
   history: Pick<HistoryStore, 'findDevice'>
   users: UserStore
   links: LinkStore
+  phones: PhoneStore
 }
 
 const reject = rejectUnavailable('The history cannot be read at the moment.')
 
-type BoundedDeps = EntityDeps & Pick<AlertReads, 'listAlerts'>
+type BoundedDeps = EntityDeps & Pick<AlertReads, 'listAlerts'> & { findPhones: FindPhones }
 
 /** Adds the routes. */
-export function addEntityRoutes(app: ConsoleApp, deps: BoundedDeps): void {
-  addDevice(app, deps)
-  addUser(app, deps)
+export function addEntityRoutes(
+  app: ConsoleApp,
+  { limited, ...deps }: Omit<BoundedDeps, 'findPhones'> & { limited: QueryLimiter },
+): void {
+  const find: FindPhones = (query) => deps.phones.findPhonesOfDevices(query)
+  const findPhones = limited('device_phones', phoneReadLimits, find)
+  addDevice(app, { ...deps, findPhones })
+  addUser(app, { ...deps, findPhones })
 }
 
 function addDevice(app: ConsoleApp, deps: BoundedDeps): void {
@@ -83,9 +93,13 @@ function addDevice(app: ConsoleApp, deps: BoundedDeps): void {
       if (device === null) {
         throw new Problem('device_not_found', 'There is no telemetry of this device.')
       }
-      const alerts = await readAlerts(deps, tenantId, { device_id: deviceId })
+      const [alerts, toPhone] = await Promise.all([
+        readAlerts(deps, tenantId, { device_id: deviceId }),
+        readPhoneFields(deps.findPhones, { tenantId, deviceIds: [deviceId] }),
+      ])
+      const shown = toDevice(device, scopes, toPhone(deviceId))
       // The users of the page are all that it shows: it has no parameter for further ones.
-      return { device: { ...toDevice(device, scopes), users_cursor: null }, alerts }
+      return { device: { ...shown, users_cursor: null }, alerts }
     },
   )
 }
@@ -119,8 +133,9 @@ function addUser(app: ConsoleApp, deps: BoundedDeps): void {
         .catch(reject)
       const devices = found.slice(0, limit)
       const deviceIds = devices.map((device) => device.deviceId)
-      const [alerts, sessions] = await Promise.all([
+      const [alerts, toPhone, sessions] = await Promise.all([
         readAlerts(deps, tenantId, { user_id: userId }),
+        readPhoneFields(deps.findPhones, { tenantId, deviceIds }),
         deps.links
           .listUserSessions({ tenantId, deviceIds, userId, limit: sessionsShownMax })
           .catch(reject),
@@ -139,6 +154,7 @@ function addUser(app: ConsoleApp, deps: BoundedDeps): void {
             last_seen_at: toIso(device.lastSeenAtMs),
             peak_rasp_score: device.peakRaspScore,
             risk_score: device.peakRiskScore,
+            ...toPhone(device.deviceId),
           })),
           devices_total: totals.devices,
           devices_cursor: last ? encodeCursor(scope, [last.lastSeenAtMs, last.deviceId]) : null,

@@ -46,6 +46,7 @@ export async function explainCorrelation(
     received_at: event.receivedAtMs,
     body,
     install: event.install,
+    connection: event.connection,
   }
   const [features] = await loadRiskFeatures([loaded], () => policy).catch(
     rejectUnavailable('The risk features of the device cannot be read at the moment.'),
@@ -65,7 +66,7 @@ export async function explainCorrelation(
     risk_score: risk.riskScore,
     action: risk.action,
     reasons: risk.reasons.filter(({ code }) => !own.has(code)),
-    retry: features!.retry,
+    retry: features!.firstCopy !== null,
     matches_alert: raised === undefined ? null : isSame(risk, raised),
   }
 }

@@ -8,6 +8,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { Problem } from '#shared/core/http/problem.ts'
 import { isSignedBody } from '#shared/core/identity/sent-identifiers.ts'
 import { applyListReasons, findListReasons } from '#shared/core/lists/lists.ts'
+import { toShownConnection } from '#shared/core/network/connection-answer.ts'
 import { seesTenant, type TenantScope } from '#shared/core/operators/roles.ts'
 import { type Policy, policySchema } from '#shared/core/policies/policy.ts'
 import type { Reason, Score } from '#shared/core/scoring/score.ts'
@@ -217,6 +218,7 @@ function toShownEvent(event: StoredEvent): EventExplanation['event'] {
     sdk_version: event.sdkVersion,
     platform: event.platform,
     epoch: event.epoch,
+    connection: toShownConnection(event.connection),
   }
 }
 

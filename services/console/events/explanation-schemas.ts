@@ -1,5 +1,6 @@
 /** Schemas of the explanation of a stored event. */
 import { z } from 'zod'
+import { toConnectionField } from '#shared/core/network/connection-answer.ts'
 import { reasonSchema } from '#shared/core/scoring/reason-schema.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { scoreExplanationSchema } from '#shared/core/scoring/score-explanation.ts'
@@ -53,6 +54,7 @@ export const eventExplanationSchema = z
       sdk_version: z.string(),
       platform: z.string(),
       epoch: z.number().int(),
+      connection: toConnectionField('Where the event came from.'),
     }),
     policy: z.object({
       version: z.number().int(),

@@ -1,11 +1,16 @@
 /**
- * Replicates alerts, their dispositions and deliveries to ClickHouse, where fraud teams query them.
+ * Replicates alerts, their dispositions, deliveries and corrections of phones to ClickHouse, where
+ * fraud teams query them.
  * A named lock lets one console run a round at a time. A round reads one snapshot of Postgres and
  * copies exactly the changes since the last snapshot. It is recorded once its rows are stored, so
  * an interrupted round is repeated, and a repeated copy changes nothing. Deliveries are never
  * delayed: the job writes only to its own tables.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
+import {
+  findChangedCorrections,
+  insertCorrectionRows,
+} from '#shared/io/analytics/correction-replica-store.ts'
 import {
   insertAlertRows,
   insertDeliveryRows,
@@ -142,6 +147,7 @@ async function copyRound(state: State, session: Session): Promise<'copied' | 'id
   const round: Round = {
     state,
     copied: before.copied,
+    corrected: before.copied === null ? null : before.corrected,
     numberOf: numbered.take,
     deliveryIds: new Set(),
   }
@@ -179,7 +185,7 @@ async function readTrusted(session: Session, marked: number): Promise<Replicatio
   if (state.copied === null) return state
   if (state.own && state.completed <= marked && marked <= state.round) return state
   await forgetCopied(session)
-  return { ...state, copied: null }
+  return { ...state, copied: null, corrected: null }
 }
 
 /** Assigns the round's number before its first row is written; a round without rows gets none. */
@@ -195,6 +201,7 @@ function numberRound({ postgres }: State, before: ReplicationState, marked: numb
 type Round = {
   state: State
   copied: string | null
+  corrected: string | null
   numberOf: () => Promise<number>
   /** Deliveries written with new alerts: all reads of a round are of one snapshot. */
   deliveryIds: Set<string>
@@ -214,6 +221,10 @@ async function copyAll(round: Round, tx: Queryable): Promise<TenantSeq[]> {
   if (seqs.length > 0) await round.numberOf()
   if (copied === null) await copyAllDeliveries(round, tx)
   else await copyChanges(round, tx, copied)
+  for (const some of pagesOf(await findChangedCorrections(tx, round.corrected))) {
+    await insertCorrectionRows(round.state.clickhouse, await round.numberOf(), some)
+    round.state.copiedRows('phone_correction', some.length)
+  }
   return seqs
 }
 

@@ -1,8 +1,8 @@
 /**
  * Removes data that is older than its tenant's retention period, and expired audit entries, entries
- * of allow and deny lists, sessions and invitations of operators: every hour, and within seconds of
- * a change. A named lock lets one console run a round at a time. An interrupted round is repeated;
- * rows that it had removed stay removed.
+ * of allow and deny lists, undone corrections, sessions and invitations of operators: every hour,
+ * and within seconds of a change. A named lock lets one console run a round at a time. An
+ * interrupted round is repeated; rows that it had removed stay removed.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
 import { reconciliationKeptMs } from '#shared/core/base/limits/history.ts'
@@ -11,6 +11,7 @@ import { removeEndedBulkJobs } from '#shared/io/alerts/bulk/bulk-job-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { removeEndedErasures } from '#shared/io/erasure/erasure-job-store.ts'
 import { removeExpiredAnswers } from '#shared/io/http/idempotent-answers.ts'
+import { removeUndoneCorrections } from '#shared/io/identity/correct-phone.ts'
 import { removeExpiredListEntries } from '#shared/io/lists/list-store.ts'
 import { removeEndedInvitations } from '#shared/io/operators/invitation-store.ts'
 import { removeExpiredSessions } from '#shared/io/operators/session-store.ts'
@@ -165,6 +166,11 @@ async function runDue(
     await attempt(state, 'list_entries', () =>
       removeAll(state, round, 'list_entries', (most) =>
         state.postgres.transaction((tx) => removeExpiredListEntries(tx, round.atMs, most)),
+      ),
+    ),
+    await attempt(state, 'phone_corrections', () =>
+      removeAll(state, round, 'phone_corrections', (most) =>
+        removeUndoneCorrections(state.postgres, round.atMs, most),
       ),
     ),
     await attempt(state, 'audit_log', () =>

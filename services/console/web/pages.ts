@@ -30,6 +30,7 @@ export const pages = [
     load: () => import('./pages/event/page.tsx'),
   },
   { path: '/t/$tenant/devices/$deviceId', load: () => import('./pages/device/page.tsx') },
+  { path: '/t/$tenant/phones/$phoneId', load: () => import('./pages/phone/page.tsx') },
   { path: '/t/$tenant/users/$userId', load: () => import('./pages/user/page.tsx') },
   {
     path: '/t/$tenant/policies',

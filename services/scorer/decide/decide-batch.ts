@@ -6,7 +6,8 @@
  */
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
-import { isReplay } from '#shared/core/installs/replays.ts'
+import type { DecidedLink } from '#shared/core/identity/decide-link.ts'
+import { type FirstCopy, isReplay } from '#shared/core/installs/replays.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import {
@@ -17,6 +18,7 @@ import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { differsFromEdge } from '#shared/core/velocity/edge-risk.ts'
 import { decideRisk } from '#shared/core/velocity/risk.ts'
 import type { RaisedAlert, RaiseOutcome } from '#shared/io/alerts/raise-alerts.ts'
+import type { Phones } from '#shared/io/identity/phones.ts'
 import type { ReplayedEvent, ReplayWriter } from '#shared/io/installs/replay-store.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { ReconciliationWriter } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
@@ -37,6 +39,7 @@ export type DecideBatchDeps = {
   reconciliation: ReconciliationWriter
   decisions: DecisionWriter
   replays: ReplayWriter
+  phones: Pick<Phones, 'insertLinks'>
   /** The candidates that have no alert yet. */
   findUnraised: (candidates: readonly AlertCandidate[]) => Promise<AlertCandidate[]>
   raiseAlerts: (candidates: readonly AlertCandidate[]) => Promise<RaiseOutcome>
@@ -75,23 +78,29 @@ async function raiseBatch(
   const events = decoded.flatMap((message) => message.events)
   const repeats = new Set<AcceptedEvent>()
   const replays: ReplayedEvent[] = []
-  const decided = await decide(events, deps, (event, firstAtMs) => {
-    observe.retried()
-    repeats.add(event)
-    if (isReplay({ firstAtMs, atMs: event.received_at })) replays.push({ event, firstAtMs })
+  const links = new Map<string, DecidedLink>()
+  const decided = await decide(events, deps, {
+    onRetry: (event, first) => {
+      observe.retried()
+      repeats.add(event)
+      if (isReplay({ ...first, atMs: event.received_at })) replays.push({ event, ...first })
+    },
+    onLink: (link) => links.set(`${link.tenantId} ${link.deviceId}`, link),
   })
   const expected = keepFirstOfEachAlert(toCandidates(decided))
   const candidates = expected.map((one) => one.candidate)
   // Record expected alerts before raising them, so every alert has its record.
-  const [recorded, stored, replayed, found] = await Promise.allSettled([
+  const [recorded, stored, replayed, linked, found] = await Promise.allSettled([
     observe.timed('reconciliation', recordDecided(decoded, repeats, expected, deps)),
     storeDecisions(decided, deps),
     storeReplays(replays, deps),
+    storeLinks([...links.values()], deps),
     expected.length === 0 ? [] : observe.timed('raised', deps.findUnraised(candidates)),
   ])
   if (recorded.status === 'rejected') throw recorded.reason
   if (stored.status === 'rejected') throw stored.reason
   if (replayed.status === 'rejected') throw replayed.reason
+  if (linked.status === 'rejected') throw linked.reason
   if (found.status === 'rejected') throw found.reason
   const unraised = new Set(found.value)
   observe.existing(expected.length - unraised.size)
@@ -124,14 +133,24 @@ async function storeDecisions(
   observe.differing(different.length)
 }
 
-/** Stores copies that came long after the first; the device's next event tells of them. */
+/** Stores copies that are replays; the device's next event tells of them. */
 async function storeReplays(
   replays: readonly ReplayedEvent[],
   { replays: writer, observe }: DecideBatchDeps,
 ): Promise<void> {
   if (replays.length === 0) return
   await observe.timed('replays', writer.insertReplays(replays))
-  observe.replayed(replays.length)
+  observe.replayed(replays.map(({ event, ...first }) => ({ ...first, atMs: event.received_at })))
+}
+
+/** Stores which phones new installs are on; a batch without any costs nothing. */
+async function storeLinks(
+  links: readonly DecidedLink[],
+  { phones, observe }: DecideBatchDeps,
+): Promise<void> {
+  if (links.length === 0) return
+  await observe.timed('phone_links', phones.insertLinks(links))
+  observe.linked(links)
 }
 
 /** Records decided events and expected alerts for reconciliation. */
@@ -199,20 +218,28 @@ async function decideEarlier(
     })),
     excludedStreamOffsets: events.map((event) => event.streamOffset),
   })
-  return toCandidates(await decide(earlier, deps, () => undefined))
+  // Whoever has these events stores what is found of them.
+  const ignored = { onRetry: () => undefined, onLink: () => undefined }
+  return toCandidates(await decide(earlier, deps, ignored))
 }
 
 function toCandidates(decided: readonly Decided[]): CandidateOfEvent[] {
-  return decided.flatMap(({ event, risk }) => {
-    const candidate = decideAlert(event, risk)
+  return decided.flatMap(({ event, risk, features }) => {
+    const candidate = decideAlert(event, risk, features.phone?.link)
     return candidate === null ? [] : [{ event, candidate }]
   })
+}
+
+type WhileDeciding = {
+  onRetry: (event: AcceptedEvent, first: FirstCopy) => void
+  /** The install of an event has no stored link yet. */
+  onLink: (link: DecidedLink) => void
 }
 
 async function decide(
   events: readonly AcceptedEvent[],
   { loadRiskFeatures, findPolicy, observe }: DecideBatchDeps,
-  onRetry: (event: AcceptedEvent, firstAtMs: number) => void,
+  { onRetry, onLink }: WhileDeciding,
 ): Promise<Decided[]> {
   if (events.length === 0) return []
   const policies = new Map<string, Policy>()
@@ -228,8 +255,9 @@ async function decide(
   events.forEach((event, index) => {
     const features = found[index]!
     const policy = policyOf(event)
+    if (features.phone?.decided) onLink(features.phone.decided)
     // The same bytes were decided when they were first received.
-    if (features.retry) onRetry(event, features.firstAtMs)
+    if (features.firstCopy !== null) onRetry(event, features.firstCopy)
     else decided.push({ event, policy, features, risk: decideRisk(event, policy, features) })
   })
   return decided

@@ -8,6 +8,7 @@ import {
   reasonObjectSchema,
   riskSchema,
 } from '#shared/core/http/field-schemas.ts'
+import { alertPhoneSchema } from '#shared/core/identity/phone-schemas.ts'
 import { toConnectionField } from '#shared/core/network/connection-answer.ts'
 import { severities } from '#shared/core/scoring/score.ts'
 import { actorSchema } from './actor-schema.ts'
@@ -41,6 +42,10 @@ export const alertSchema = z
       session: z.object({ session_id: z.string() }),
       user: z.object({ user_id: z.string() }).optional().meta({
         description: 'Present where the telemetry named a user or an account.',
+      }),
+      phone: alertPhoneSchema.nullable().meta({
+        description:
+          'The phone that the install was on when the alert was raised; null when nothing told it. Later corrections are in `GET /v1/di/devices/{device_id}`.',
       }),
     }),
     flags: z.array(flagSchema).meta({ description: 'The codes of `reasons`.' }),

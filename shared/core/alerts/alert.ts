@@ -1,4 +1,6 @@
 /** An alert as Postgres has it, and what clients and people see of it. */
+
+import { toShown } from '#shared/core/identity/phone.ts'
 import { type ConnectionColumns, toConnection } from '#shared/core/network/connection-columns.ts'
 import { type Reason, toSeverity } from '#shared/core/scoring/score.ts'
 import { toActor } from './alert-actors.ts'
@@ -27,6 +29,9 @@ export type AlertRow = {
   sdk_version: string | null
   app_version: string | null
   device_model: string | null
+  /** The phone of its install when it was raised; null where that was not known. */
+  phone_id: string | null
+  phone_confidence: number | null
 } & ConnectionColumns &
   ChangeColumns
 
@@ -61,6 +66,8 @@ const columnsOfRow: Record<keyof AlertRow, true> = {
   sdk_version: true,
   app_version: true,
   device_model: true,
+  phone_id: true,
+  phone_confidence: true,
   connection_network: true,
   connection_country: true,
   connection_asn: true,
@@ -81,6 +88,9 @@ function toContext(row: AlertRow) {
   return Object.fromEntries(known) as { [Name in keyof typeof all]?: string }
 }
 
+const toPhone = ({ phone_id, phone_confidence }: AlertRow) =>
+  phone_id === null ? null : { phone_id, confidence: toShown(phone_confidence ?? 1) }
+
 /** The alert as the REST API and webhooks show it. */
 export const toAlert = (row: AlertRow): Alert => ({
   alert_id: row.alert_id,
@@ -97,6 +107,7 @@ export const toAlert = (row: AlertRow): Alert => ({
     device: { device_id: row.device_id },
     session: { session_id: row.session_id },
     ...(row.user_id === null ? {} : { user: { user_id: row.user_id } }),
+    phone: toPhone(row),
   },
   flags: row.reasons.map(({ code }) => code),
   reasons: row.reasons,
@@ -139,6 +150,7 @@ export const alertFields = {
   organization: ({ connection }) => connection?.organization ?? '',
   network: ({ connection }) => connection?.network ?? '',
   network_kinds: ({ connection }) => connection?.kinds.join(' ') ?? '',
+  phone_id: ({ entity }) => entity.phone?.phone_id ?? '',
 } satisfies Record<string, (alert: ShownAlert) => string | number>
 export type AlertField = keyof typeof alertFields
 export const alertFieldNames = Object.keys(alertFields) as AlertField[]

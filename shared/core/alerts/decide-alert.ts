@@ -1,5 +1,6 @@
 /** When an event raises an alert. */
 import { toAlertId } from '#shared/core/base/ids.ts'
+import type { PhoneLink } from '#shared/core/identity/decide-link.ts'
 import { parseNetwork } from '#shared/core/network/address.ts'
 import type { ConnectionColumns } from '#shared/core/network/connection-columns.ts'
 import type { Reason } from '#shared/core/scoring/score.ts'
@@ -7,6 +8,9 @@ import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { readInstall, toPlatform } from '#shared/core/telemetry/install.ts'
 import type { Risk } from '#shared/core/velocity/correlation.ts'
 import { type Decision, type Disposition, initialDisposition } from './dispositions.ts'
+
+/** A phone, and how certain it is that the install is on it, from 0 to 1. */
+export type AlertPhone = { phoneId: string; confidence: number }
 
 /** An alert that an event raises, before it has its `seq`. */
 export type AlertCandidate = {
@@ -27,15 +31,29 @@ export type AlertCandidate = {
   appVersion: string | null
   deviceModel: string | null
   connection: ConnectionColumns
+  /** That the install is on; left out where it is not known. */
+  phone?: AlertPhone
   /** Continues the trace of the event; left out when it is not traced. */
   traceparent?: string
 }
 
+/** @returns the phone that the install of an alert counts as on */
+export const toAlertPhone = ({ phoneId, kind, confidence }: PhoneLink): AlertPhone => ({
+  phoneId,
+  // One that may be on another phone is on its own as far as it is not on that one.
+  confidence: kind === 'possible' ? 1 - confidence : confidence,
+})
+
 /**
  * Decides whether an event raises an alert.
+ * @param link of its install; null where it is not known
  * @returns null when the action is ALLOW
  */
-export function decideAlert(event: AcceptedEvent, risk: Risk): AlertCandidate | null {
+export function decideAlert(
+  event: AcceptedEvent,
+  risk: Risk,
+  link: PhoneLink | null = null,
+): AlertCandidate | null {
   if (risk.action === 'ALLOW') return null
   const { device_id: deviceId, session_id: sessionId, sdk_meta: meta } = event.body
   const { appVersion, deviceModel } = readInstall(event.body)
@@ -61,6 +79,7 @@ export function decideAlert(event: AcceptedEvent, risk: Risk): AlertCandidate | 
     appVersion: toText(appVersion),
     deviceModel: toText(deviceModel),
     connection: toColumns(event.connection),
+    ...(link === null ? {} : { phone: toAlertPhone(link) }),
   }
 }
 
@@ -114,5 +133,7 @@ export const toAlertRow = (
   app_version: candidate.appVersion,
   device_model: candidate.deviceModel,
   ...candidate.connection,
+  phone_id: candidate.phone?.phoneId ?? null,
+  phone_confidence: candidate.phone?.confidence ?? null,
   created_at: more.createdAt,
 })

@@ -33,6 +33,8 @@ export const guardedTables = [
   'shadow_decisions',
   'installs',
   'replays',
+  'phone_links',
+  'phone_corrections_replica',
 ] as const
 
 /** Tables without a tenant: instants and stream offsets, the same for all tenants. */

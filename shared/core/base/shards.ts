@@ -42,9 +42,13 @@ const shardingKeys: Readonly<Record<string, string>> = {
   install_keys: ofTenant,
   // Phones with a key in common are read together.
   identity_keys: ofTenant,
+  identity_samples: ofTenant,
+  phone_links: ofTenant,
+  phone_installs: ofTenant,
   signal_patterns: ofTenant,
   alerts_replica: ofTenant,
   deliveries_replica: ofTenant,
+  phone_corrections_replica: ofTenant,
   reconciliation_entries: ofTenant,
   reconciliation_accepted: ofTenant,
   reconciliation_expected_alerts: ofTenant,

@@ -1,6 +1,7 @@
 /** A device's history as the REST API and the admin API answer it. */
 import { toIso } from '#shared/core/base/instants.ts'
 import { type CursorScope, encodeCursor } from '#shared/core/http/pagination.ts'
+import type { PhoneField } from '#shared/core/identity/phone-answer.ts'
 import type { DeviceHistory, SessionHistory } from './device-history.ts'
 
 type ClientFacts = Pick<SessionHistory, 'platform' | 'sdkVersion' | 'appVersion' | 'deviceModel'>
@@ -47,7 +48,11 @@ const toInstall = (install: DeviceHistory['install']) =>
   }
 
 /** All fields except the two lists, which a large answer sends in pieces. */
-export function toDeviceFields(device: DeviceHistory, { sessions, users }: DeviceScopes) {
+export function toDeviceFields(
+  device: DeviceHistory,
+  { sessions, users }: DeviceScopes,
+  phone: PhoneField,
+) {
   const { next, nextUser } = device
   return {
     device_id: device.deviceId,
@@ -58,6 +63,7 @@ export function toDeviceFields(device: DeviceHistory, { sessions, users }: Devic
     ...toClientFields(device.client),
     connection: device.connection,
     install: toInstall(device.install),
+    ...phone,
     users_cursor: nextUser === null ? null : encodeCursor(users, [nextUser]),
     sessions_total: device.sessionsTotal,
     sessions_cursor: next && encodeCursor(sessions, [next.startedAtMs, next.sessionId]),
@@ -65,8 +71,8 @@ export function toDeviceFields(device: DeviceHistory, { sessions, users }: Devic
 }
 
 /** The whole answer. */
-export const toDevice = (device: DeviceHistory, scopes: DeviceScopes) => ({
-  ...toDeviceFields(device, scopes),
+export const toDevice = (device: DeviceHistory, scopes: DeviceScopes, phone: PhoneField) => ({
+  ...toDeviceFields(device, scopes, phone),
   users_seen_on: device.users,
   sessions: device.sessions.map(toSession),
 })

@@ -22,6 +22,7 @@ import {
   sessionsPageMax,
 } from '#shared/core/base/limits/rest-api.ts'
 import { membersMax } from '#shared/core/base/limits/telemetry.ts'
+import { devicePhoneField } from '#shared/core/identity/phone-schemas.ts'
 import { sentDeviceSchema } from '#shared/core/identity/sent-device-schema.ts'
 import {
   installLevels,
@@ -98,6 +99,7 @@ export const deviceSchema = z
     install: deviceInstallSchema.nullable().meta({
       description: 'The latest registration of the app; null when it has never registered.',
     }),
+    phone: devicePhoneField,
     users_seen_on: z.array(z.string()).meta({
       description: 'Every user or account the device has been associated with, sorted.',
     }),

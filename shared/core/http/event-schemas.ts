@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { eventsPageDefault, eventsPageMax } from '#shared/core/base/limits/rest-api.ts'
 import { metaCharactersMax } from '#shared/core/base/limits/telemetry.ts'
+import { devicePhoneField } from '#shared/core/identity/phone-schemas.ts'
 import { toConnectionField } from '#shared/core/network/connection-answer.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { flagCodes } from '#shared/core/signals/flag-codes.ts'
@@ -52,6 +53,7 @@ export const eventSchema = z
     device_brand: optionalText,
     device_model: optionalText,
     connection: toConnectionField('The network that the event came from.'),
+    phone: devicePhoneField,
     received_at: instantSchema,
     occurred_at: instantSchema.optional().meta({
       description: 'By the client’s clock, which is never trusted; where it reads as a time.',

@@ -7,6 +7,7 @@ import { listedOutcomeSchema } from '#shared/core/alerts/alert-schema.ts'
 import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
 import { listedDispositionsMax, userDevicesPageMax } from '#shared/core/base/limits/rest-api.ts'
+import { devicePhoneField } from '#shared/core/identity/phone-schemas.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { cursorParameter, pageSize } from './api-schemas.ts'
 import { instantSchema, riskSchema } from './field-schemas.ts'
@@ -66,6 +67,7 @@ const userDeviceSchema = z
     last_seen_at: instantSchema,
     peak_rasp_score: riskSchema.meta({ description: 'The user’s highest score on the device.' }),
     risk_score: riskSchema.meta({ description: 'The user’s highest risk score on the device.' }),
+    phone: devicePhoneField,
   })
   .meta({ description: 'A device of a user. The times are those of the user on it.' })
   .meta({ id: 'UserDevice' })

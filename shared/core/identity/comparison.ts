@@ -47,23 +47,47 @@ const toKey = (kind: string, ...values: readonly string[]): string =>
   JSON.stringify([kind, ...values])
 
 const identifierKey = (name: string, value: string) => toKey('identifier', name, value)
+/** The key of a user. */
+export const toUserKey = (user: string): string => toKey('user', user)
+
 const networkKey = ({ setup, network }: InstallTraits): string | null =>
   setup === null || network === null ? null : toKey('setup and network', setup, network)
 const setupKey = ({ setup }: InstallTraits) => (setup === null ? null : toKey('setup', setup))
 const hardwareKey = ({ hardware }: InstallTraits) =>
   hardware === null ? null : toKey('hardware', hardware)
 
-/** The keys by which phones with a value in common are found and counted. */
-export function toKeys(install: InstallTraits): string[] {
-  const keys = [
-    ...Object.entries(install.identifiers).map(([name, value]) => identifierKey(name, value)),
-    ...install.users.map((user) => toKey('user', user)),
-    networkKey(install),
-    setupKey(install),
-    hardwareKey(install),
-  ]
-  return keys.filter((key) => key !== null)
+/** A key of an install, with the traits that whoever has the key has too. */
+export type KeyedTraits = {
+  key: string
+  /** Whether it is of an identifier or a user, which few phones share. */
+  isPersonal: boolean
+  isIdentifier: boolean
+  traits: Partial<InstallTraits>
 }
+
+/** The keys by which phones with a value in common are found and counted. */
+export function listKeys(install: InstallTraits): KeyedTraits[] {
+  const { hardware, setup, network } = install
+  const identifiers = Object.entries(install.identifiers).map(([name, value]) => {
+    const key = identifierKey(name, value)
+    return { key, isPersonal: true, isIdentifier: true, traits: { identifiers: { [name]: value } } }
+  })
+  const users = install.users.map((user) => {
+    const key = toUserKey(user)
+    return { key, isPersonal: true, isIdentifier: false, traits: { users: [user] } }
+  })
+  const common = [
+    { key: networkKey(install), traits: { setup, network } },
+    { key: setupKey(install), traits: { setup } },
+    { key: hardwareKey(install), traits: { hardware } },
+  ]
+  const traits = common.flatMap(({ key, traits }) =>
+    key === null ? [] : [{ key, isPersonal: false, isIdentifier: false, traits }],
+  )
+  return [...identifiers, ...users, ...traits]
+}
+
+export const toKeys = (install: InstallTraits): string[] => listKeys(install).map(({ key }) => key)
 
 /**
  * Compares a new install with a phone. A field that either side does not know is left out.
@@ -108,7 +132,7 @@ function compareUsers(
   const common = users.find((user) => known.has(user))
   return common === undefined
     ? { field: 'user', name: null, level: 0, key: null }
-    : { field: 'user', name: null, level: 1, key: toKey('user', common) }
+    : { field: 'user', name: null, level: 1, key: toUserKey(common) }
 }
 
 function compareBoots(

@@ -9,6 +9,8 @@ import { type IdentityParameters, isOfOneUser, toFieldName, toWeight } from './p
 export type KnownPhone = {
   phoneId: string
   installs: readonly InstallTraits[]
+  /** How many they are; left out where `installs` has one element for each. */
+  installCount?: number
   /** The phone that its first install may be on, too uncertain to be joined; null without one. */
   possible: { phoneId: string; confidence: number } | null
 }
@@ -115,7 +117,8 @@ function toKind(
   { confidence, thresholds, identifiersShared }: Certainty,
 ): Link['kind'] | null {
   if (confidence < thresholds.possible) return null
-  const mayGrow = phone.installs.length < phoneInstallsMax || isStrong
+  const installCount = phone.installCount ?? phone.installs.length
+  const mayGrow = installCount < phoneInstallsMax || isStrong
   const isLinked = confidence >= thresholds.linked && mayLink && mayGrow && !identifiersShared
   return isLinked ? 'linked' : 'possible'
 }

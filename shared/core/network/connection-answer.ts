@@ -1,5 +1,6 @@
 /** A connection as the REST API, webhooks and the console show it: without the full address. */
 import { z } from 'zod'
+import type { EventConnection } from './event-connection.ts'
 
 export const connectionSchema = z
   .object({
@@ -36,6 +37,18 @@ export const connectionSchema = z
   .meta({ description: 'What is known of the network that a request came from.' })
   .meta({ id: 'Connection' })
 export type Connection = z.output<typeof connectionSchema>
+
+/** What is shown of the connection in the head of an event; null where nothing was measured. */
+export const toShownConnection = (connection: EventConnection | undefined): Connection | null =>
+  connection === undefined
+    ? null
+    : {
+        country: connection.country ?? null,
+        asn: connection.asn ?? null,
+        organization: connection.organization ?? null,
+        network: connection.network,
+        kinds: connection.kinds ?? [],
+      }
 
 /** The schema of a member that may have none. */
 export const toConnectionField = (ofWhat: string) =>

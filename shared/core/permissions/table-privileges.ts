@@ -22,6 +22,11 @@ const writeAudit = 'insert(actor, tenant_id, action, before, after)'
 const schema: TablePrivileges = { schema_migrations: read }
 const policies: TablePrivileges = { policy_documents: read, tenant_policies: read }
 
+/** Which phone an install is on, and not who says so and why. */
+const correctedPhones = [
+  'select(correction_id, tenant_id, device_id, from_phone_id, phone_id, at, undone_at)',
+] as const
+
 export const postgresPrivileges = {
   scorer: {
     ...schema,
@@ -39,6 +44,7 @@ export const postgresPrivileges = {
     stream_incarnations: add,
     // What a scorer remembers of its writes ends with the next erasure.
     erasures: ['select(ended_at)'],
+    phone_corrections: correctedPhones,
   },
   api: {
     ...schema,
@@ -65,6 +71,7 @@ export const postgresPrivileges = {
     list_entries: change,
     list_shards: count,
     connection_lists: count,
+    phone_corrections: correctedPhones,
     audit_log: [writeAudit],
     // What is published. The private halves are in another column.
     verdict_keys: ['select(kid, state, public_jwk, created_at, kept_until)'],
@@ -105,7 +112,7 @@ export const postgresPrivileges = {
           'delivery_attempts',
           'idempotent_answers',
         ],
-        ...['list_entries', 'list_shards', 'connection_lists'],
+        ...['list_entries', 'list_shards', 'connection_lists', 'phone_corrections'],
         ...[
           'replication_changes',
           'replication_removals',
@@ -137,6 +144,8 @@ const history: TablePrivileges = {
   user_devices: read,
   decisions: read,
   installs: read,
+  phone_links: read,
+  phone_installs: read,
 }
 const reconciliation: TablePrivileges = {
   reconciliation_entries: read,
@@ -165,6 +174,9 @@ export const clickhousePrivileges = {
     installs: add,
     install_keys: add,
     identity_keys: add,
+    identity_samples: add,
+    phone_links: add,
+    phone_installs: add,
     replays: add,
   },
   api: {

@@ -114,7 +114,13 @@ export const velocityMetrics = [
   'users_per_network',
   /** Whether the user was elsewhere, sooner than anybody travels. */
   'impossible_travel',
+  /** By the phones that installs are on. */
+  'installs_per_phone',
+  'users_per_phone',
 ] as const
+
+/** Metrics of a phone, which are counted over its installs up to the event's own. */
+export const phoneMetrics: readonly VelocityMetric[] = ['installs_per_phone', 'users_per_phone']
 
 const velocityStepSchema = z.strictObject({
   above: z.number().int().min(1).describe('The step holds when the count is above this.'),
@@ -128,6 +134,7 @@ const velocityRuleSchema = z.strictObject({
       'What is counted: different sessions, users, ... ; for `signal_flips`, changes; for ' +
         '`new_device_of_user`, devices of the user from before it came to this one, within a day; ' +
         'for `impossible_travel`, 1 where the user was elsewhere sooner than anybody travels. ' +
+        '`installs_per_phone` counts installs up to the event’s own, at most 21. ' +
         'Countries and networks are those of the address, which a VPN changes; carriers, companies ' +
         'and schools have many devices and users behind one network.',
     ),

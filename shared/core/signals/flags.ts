@@ -254,6 +254,16 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
     about: 'A user who is known from other devices is new on this one.',
     clause: 'is new for a user who is known from other phones',
   },
+  REINSTALLED: {
+    name: 'Reinstalled',
+    about: 'A phone that is known from an earlier install has installed the app again.',
+    clause: 'has installed the app again',
+  },
+  IDENTIFIERS_SHARED: {
+    name: 'Shared identifiers',
+    about: 'The identifiers of the phone are those of several phones: copied, or not unique.',
+    clause: 'has the identifiers of other phones',
+  },
   MANY_DEVICES_PER_USER: {
     name: 'Many devices',
     about: 'The user appears on more devices than a person owns.',
@@ -296,7 +306,7 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
   },
   REPLAYED: {
     name: 'Replayed event',
-    about: 'An earlier event of the device came again, long after its first copy.',
+    about: 'An earlier event of the device came again, late or from another network.',
     clause: 'had an earlier event sent again',
   },
   TENANT_SIGNAL: {
@@ -319,6 +329,11 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
     about:
       'An operator or a key of the tenant has put the device, the user or the connection on the deny list.',
     clause: 'is on the deny list',
+  },
+  DENY_LISTED_PHONE: {
+    name: 'Denied phone',
+    about: 'An earlier install of the phone is on the deny list.',
+    clause: 'had an install that is on the deny list',
   },
   CONNECTION_ALLOWED: {
     name: 'Allowed connection',

@@ -62,6 +62,9 @@ export const metricSources: Record<VelocityMetric, { kind: ActivityKind; subject
   devices_per_network: { kind: 'network', subjects: ['networkDevice'] },
   users_per_network: { kind: 'network', subjects: ['user', 'account'] },
   impossible_travel: { kind: 'user', subjects: [] },
+  // Of all installs of a phone together: see `countPhones`.
+  installs_per_phone: { kind: 'device', subjects: [] },
+  users_per_phone: { kind: 'device', subjects: ['user', 'account'] },
 }
 
 export type ActivityCount = {

@@ -4,7 +4,7 @@
  * they raise `risk_score` and never `rasp_score`.
  */
 import { retryMaxMs } from '#shared/core/base/limits/history.ts'
-import type { Replay } from '#shared/core/installs/replays.ts'
+import { isLate, type Replay } from '#shared/core/installs/replays.ts'
 import { type KeyKind, type SharedKey, sharedKeyMax } from '#shared/core/installs/shared-keys.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import type { Reason } from '#shared/core/scoring/score.ts'
@@ -110,13 +110,25 @@ function toEvidence({ sharedKey, reusedCounter, replay }: OrderFacts): Found[] {
     add('counter_reused', { metric: 'counter_before', count, threshold, window: '30d' })
   }
   if (replay !== null) {
-    const count = Math.floor((replay.atMs - replay.firstAtMs) / 1_000)
-    const threshold = retryMaxMs / 1_000
-    const at = new Date(replay.atMs).toISOString()
-    const evidence = { metric: 'seconds_after_first_copy', count, threshold, window: '30d' }
-    add('replayed', { ...evidence, replayed_at: at })
+    add('replayed', toReplayEvidence(replay))
   }
   return found
+}
+
+/** By what a copy is a replay: after how long it came, and whether from another network. */
+function toReplayEvidence(replay: Replay): Finding['evidence'] {
+  const seconds = Math.floor((replay.atMs - replay.firstAtMs) / 1_000)
+  const more = {
+    window: '30d',
+    replayed_at: new Date(replay.atMs).toISOString(),
+    ...(replay.networkChanged ? { network_changed: true } : {}),
+  }
+  if (isLate(replay)) {
+    const threshold = retryMaxMs / 1_000
+    return { metric: 'seconds_after_first_copy', count: seconds, threshold, ...more }
+  }
+  const evidence = { metric: 'networks_of_event', count: 2, threshold: 1, ...more }
+  return { ...evidence, seconds_after_first_copy: seconds }
 }
 
 /** The points of the edge's reasons that have a signal of the category. */

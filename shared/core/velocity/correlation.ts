@@ -28,6 +28,8 @@ const flagOfMetric: Record<VelocityMetric, Flag> = {
   devices_per_network: 'HIGH_VELOCITY',
   users_per_network: 'HIGH_VELOCITY',
   impossible_travel: 'IMPOSSIBLE_TRAVEL',
+  installs_per_phone: 'HIGH_VELOCITY',
+  users_per_phone: 'MANY_USERS_PER_DEVICE',
 }
 
 /** A rule that an event triggered: its flag, its weight and its evidence. */

@@ -228,6 +228,8 @@ const alertTypes: Record<Exclude<keyof NewAlert['row'], 'reasons'>, string> = {
   connection_asn: 'bigint',
   connection_organization: 'text',
   connection_kinds: 'jsonb',
+  phone_id: 'text',
+  phone_confidence: 'real',
   created_at: 'timestamptz',
 }
 const insertedColumns = Object.keys(alertTypes) as (keyof typeof alertTypes)[]

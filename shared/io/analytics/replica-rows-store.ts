@@ -80,7 +80,7 @@ export async function removeMonth(
 
 /** Hides what a copy of everything did not find. */
 export async function removeOlderRounds(clickhouse: Clickhouse, round: number): Promise<void> {
-  for (const table of Object.values(tables)) {
+  for (const table of [...Object.values(tables), 'phone_corrections_replica']) {
     const query = `alter table ${table} delete where round < ${round}`
     await onEveryNode(clickhouse, (node) =>
       node.command({ query, clickhouse_settings: { mutations_sync: '2' } }),

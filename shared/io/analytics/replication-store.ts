@@ -18,6 +18,8 @@ export type ReplicationState = {
   own: boolean
   /** The replicated snapshot, as Postgres writes it; null when nothing is replicated. */
   copied: string | null
+  /** The same of corrections of phones. */
+  corrected: string | null
 }
 
 /** The snapshot that a round reads, and its time. */
@@ -58,6 +60,7 @@ const clusterSql = '(select system_identifier::text from pg_control_system())'
 export async function readReplicationState(db: Queryable): Promise<ReplicationState> {
   const { rows } = await db.query<ReplicationState>(
     `select round, completed_round as completed, replicated_snapshot::text as copied,
+       corrections_snapshot::text as corrected,
        ${clusterSql} is not distinct from cluster_id and whole_round = completed_round as own
      from replication_state`,
   )
@@ -79,7 +82,9 @@ export async function beginRound(db: Queryable, above: number): Promise<number> 
 /** Resets replication: the next round copies everything. */
 export async function forgetCopied(db: Session): Promise<void> {
   await db.transaction(async (tx) => {
-    await tx.query('update replication_state set replicated_snapshot = null')
+    await tx.query(
+      'update replication_state set replicated_snapshot = null, corrections_snapshot = null',
+    )
     await tx.query('delete from replication_alert_seqs')
   })
 }
@@ -109,7 +114,8 @@ export async function recordCopied(
       )
     }
     await tx.query(
-      `update replication_state set replicated_snapshot = $1::pg_snapshot, completed_round = $2,
+      `update replication_state set replicated_snapshot = $1::pg_snapshot,
+         corrections_snapshot = $1::pg_snapshot, completed_round = $2,
          whole_round = $2, cluster_id = ${clusterSql}`,
       [snapshot, round],
     )
@@ -130,7 +136,7 @@ export async function fixSnapshot(tx: Queryable): Promise<ReplicationSnapshot> {
  * SQL: the transaction id in a column is not seen by the snapshot `$1`. Ids from a dump of another
  * cluster may lie in the future; those rows are replicated with the first full round.
  */
-const unseen = (column: string) =>
+export const unseen = (column: string) =>
   `${column} >= pg_snapshot_xmin($1::pg_snapshot)
    and ${column} < pg_snapshot_xmax(pg_current_snapshot())
    and not pg_visible_in_snapshot(${column}, $1::pg_snapshot)`
@@ -212,7 +218,7 @@ export async function findRemovedMonths(tx: Queryable, copied: string): Promise<
 }
 
 /** SQL: a time in ms, rounded down, in the format of ClickHouse. */
-const toInstant = (column: string) =>
+export const toInstant = (column: string) =>
   `to_char(date_trunc('milliseconds', ${column}) at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')`
 
 const alertColumns = `

@@ -44,6 +44,9 @@ const eventTables = [
   'installs',
   'install_keys',
   'identity_keys',
+  'identity_samples',
+  'phone_links',
+  'phone_installs',
   'replays',
   'reconciliation_entries',
 ] as const

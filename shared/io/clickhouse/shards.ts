@@ -3,7 +3,7 @@
  * the others nothing, and does not need them. On one node each of these is one call.
  */
 import { shardOf } from '#shared/core/base/shards.ts'
-import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
+import { toHash, toKeyHash } from '#shared/core/velocity/key-hash.ts'
 import { type Clickhouse, type ClickhouseNode, nodesOf, serversOf } from './clickhouse.ts'
 
 /** The node with the events and the history of a device. */
@@ -11,6 +11,13 @@ export function nodeOfDevice(clickhouse: Clickhouse, deviceId: string): Clickhou
   const { shards } = clickhouse
   if (shards.length === 0) return clickhouse
   return shards[shardOf(toKeyHash('device', deviceId), shards.length)]!
+}
+
+/** The node with a tenant's rows of the tables that lie by their tenant. */
+export function nodeOfTenant(clickhouse: Clickhouse, tenantId: string): ClickhouseNode {
+  const { shards } = clickhouse
+  if (shards.length === 0) return clickhouse
+  return shards[shardOf(toHash(tenantId), shards.length)]!
 }
 
 /**

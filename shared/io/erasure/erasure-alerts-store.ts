@@ -1,12 +1,14 @@
 /**
  * Erases the alerts of a device or a user with their history and notes, their deliveries and
  * attempts, whose bodies name it too, bulk changes whose filter is its id, its entries on the allow
- * and deny lists, and kept answers that hold its id. The counters move in the same transaction, so
- * a total stays exact; `seq` of the other alerts stays what it is, so an erasure leaves gaps in it.
+ * and deny lists, corrections of its phone, and kept answers that hold its id. The counters move in
+ * the same transaction, so a total stays exact; `seq` of the other alerts stays what it is, so an
+ * erasure leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'
 import { eraseAnswers } from '#shared/io/http/idempotent-answers.ts'
+import { countCorrectionsOf, removeCorrectionsOf } from '#shared/io/identity/correct-phone.ts'
 import { countListEntriesOf, removeListEntriesOf } from '#shared/io/lists/list-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import type { ErasureSubject } from './erasure-subject.ts'
@@ -27,6 +29,8 @@ export type AlertCounts = {
   bulk_jobs: number
   /** Entries of the subject on the allow and deny lists. */
   list_entries: number
+  /** Corrections of the phone that a device is on. */
+  phone_corrections: number
 }
 
 /** Alerts of one transaction: its lock keeps new alerts of the tenant waiting. */
@@ -56,7 +60,7 @@ export async function countErasableAlerts(
 async function countErasable(tx: Queryable, erasable: ErasableAlerts): Promise<AlertCounts> {
   const { text, values } = toCondition(erasable)
   await preferKeyLookups(tx)
-  const { rows } = await tx.query<Omit<AlertCounts, 'list_entries'>>(
+  const { rows } = await tx.query<Omit<AlertCounts, 'list_entries' | 'phone_corrections'>>(
     `with erasable as (select tenant_id, alert_id from alerts where ${text}),
      sent as (
        select d.delivery_id, d.created_at
@@ -76,8 +80,13 @@ async function countErasable(tx: Queryable, erasable: ErasableAlerts): Promise<A
        (select count(*) from bulk_jobs where ${jobsCondition(erasable.subject)}) as bulk_jobs`,
     values,
   )
-  const listed = await countListEntriesOf(tx, erasable.subject)
-  return { ...rows[0]!, list_entries: listed }
+  const { tenantId, kind, id } = erasable.subject
+  return {
+    ...rows[0]!,
+    list_entries: await countListEntriesOf(tx, erasable.subject),
+    phone_corrections:
+      kind === 'device' ? await countCorrectionsOf(tx, { tenantId, deviceId: id }) : 0,
+  }
 }
 
 /** The ids of what `eraseAlerts` would erase. */
@@ -95,12 +104,16 @@ export async function listErasableAlerts(
 
 /**
  * Erases them, some thousands in a transaction, with the subject's entries on the allow and deny
- * lists and the kept answers. Repeating it erases what is left.
+ * lists, corrections of its phone and the kept answers. Repeating it erases what is left.
  * @throws PostgresUnavailableError; call again
  */
 export async function eraseAlerts(db: Session, erasable: ErasableAlerts): Promise<void> {
   const { subject } = erasable
-  await db.transaction((tx) => removeListEntriesOf(tx, subject))
+  await db.transaction(async (tx) => {
+    await removeListEntriesOf(tx, subject)
+    const { tenantId, kind, id } = subject
+    if (kind === 'device') await removeCorrectionsOf(tx, { tenantId, deviceId: id })
+  })
   for (let erased = batchMax; erased === batchMax; ) {
     erased = await db.transaction((tx) => eraseSome(tx, erasable))
   }

@@ -1,7 +1,13 @@
-/** Erases what tells of a subject from the keys of installs, and puts back what came later. */
+/**
+ * Erases what tells of a subject from the keys of installs and from what was decided by them, and
+ * puts back what came later. Later events are decided again when the next one comes.
+ */
+import { toUserKey } from '#shared/core/identity/comparison.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
+import { toHash } from '#shared/core/velocity/key-hash.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
 import { createIdentityKeyWriter } from '#shared/io/identity/identity-key-store.ts'
 
 /**
@@ -10,13 +16,65 @@ import { createIdentityKeyWriter } from '#shared/io/identity/identity-key-store.
  * those of later events are put back.
  * @param is SQL that compares a text with the subject's id
  */
-export function toIdentityCondition(kind: 'device' | 'user', is: (text: string) => string): string {
+function toIdentityCondition(kind: 'device' | 'user', is: (text: string) => string): string {
   const ofSubject =
     kind === 'device'
       ? is('device_id')
       : `arrayExists(one -> ${is('one')}, JSONExtract(traits, 'users', 'Array(String)'))`
   return `tenant_id = {tenant:String} and ${ofSubject}`
 }
+
+/** Tables of what is known of phones; all rows of a tenant are on one shard. */
+export const identityTables = [
+  'identity_keys',
+  'identity_samples',
+  'phone_links',
+  'phone_installs',
+] as const
+
+/**
+ * SQL: the rows of a subject in each of them. A link names no user, and the sample has hashes.
+ * @param subject.sipHash of its id
+ */
+export function toIdentityConditions(
+  { kind, id, sipHash }: { kind: 'device' | 'user'; id: string; sipHash: string },
+  is: (text: string) => string,
+): Record<(typeof identityTables)[number], string> {
+  const ofDevice =
+    kind === 'device' ? `tenant_id = {tenant:String} and ${is('device_id')}` : 'false'
+  const sampled =
+    kind === 'device' ? `device_hash = ${sipHash}` : `key_hash = ${toHash(toUserKey(id))}`
+  return {
+    identity_keys: toIdentityCondition(kind, is),
+    identity_samples: `tenant_id = {tenant:String} and ${sampled}`,
+    phone_links: ofDevice,
+    phone_installs: ofDevice,
+  }
+}
+
+/** Takes a device out of the links of later installs of its phone. */
+export async function eraseEarlierInstalls(
+  clickhouse: Clickhouse,
+  tenantId: string,
+  is: (text: string) => string,
+): Promise<void> {
+  await onEveryNode(clickhouse, (node) =>
+    node.command({
+      query: `
+        alter table phone_links update installs = arrayFilter(one -> not ${is('one')}, installs)
+        where tenant_id = {tenant:String} and arrayExists(one -> ${is('one')}, installs)`,
+      query_params: { tenant: tenantId },
+      clickhouse_settings: { mutations_sync: '2' },
+    }),
+  )
+}
+
+export const countedIdentities = {
+  identity_keys: 'uniqExact(key_hash, device_id, traits_hash)',
+  identity_samples: 'uniqExact(key_hash, device_hash)',
+  phone_links: 'uniqExact(device_id)',
+  phone_installs: 'uniqExact(phone_id, device_id)',
+} satisfies Record<(typeof identityTables)[number], string>
 
 /** The traits of events that are left, each once, with its first and its last event. */
 const remainingTraits = `

@@ -7,16 +7,22 @@
  * instead of ids. Every step is idempotent, and the rows that lead from a user to its devices are
  * erased last: an interrupted erasure is completed by starting again.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { CommandParams } from '@clickhouse/client'
 import { sessionQueryMax } from '#shared/core/base/limits/history.ts'
 import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import { toHash, toKeyHash } from '#shared/core/velocity/key-hash.ts'
 import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
 import { onEveryNode, onEveryServer } from '#shared/io/clickhouse/shards.ts'
-import { rebuildIdentityKeys, toIdentityCondition } from './erasure-identity-store.ts'
+import {
+  countedIdentities,
+  eraseEarlierInstalls,
+  identityTables,
+  rebuildIdentityKeys,
+  toIdentityConditions,
+} from './erasure-identity-store.ts'
 import { type CountMentions, createCountMentions } from './erasure-mentions-store.ts'
 import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
+import { dropOldParts } from './old-parts.ts'
 import {
   rebuildDevices,
   rebuildInstallKeys,
@@ -38,7 +44,8 @@ const erasureTables = [
   'replays',
   'installs',
   'install_keys',
-  'identity_keys',
+  'phone_corrections_replica',
+  ...identityTables,
 ] as const
 export type ErasureTable = (typeof erasureTables)[number]
 
@@ -73,7 +80,8 @@ export type ErasureStore = {
   /** Removes these alerts from reconciliation. Call it before they are erased. */
   eraseExpectedAlerts: (tenantId: string, alertIds: readonly string[]) => Promise<void>
   /**
-   * Erases copies of alerts and deliveries, once they are gone from Postgres and none is copied.
+   * Erases copies of alerts, deliveries and corrections of phones, once they are gone from Postgres
+   * and none is copied.
    */
   eraseReplicas: (traces: ErasureTraces) => Promise<void>
   /**
@@ -113,6 +121,7 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
       }
       if (traces.subject.kind === 'device') {
         await mutate(clickhouse, traces, 'user_devices', where.user_devices)
+        await eraseEarlierInstalls(clickhouse, traces.subject.tenantId, where.is)
       }
     },
     eraseExpectedAlerts: async (tenantId, alertIds) => {
@@ -132,10 +141,16 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
           await mutate(clickhouse, traces, table, condition)
         }
       }
+      const { phone_corrections_replica: corrections } = toConditions(traces).where
+      if (corrections !== none) {
+        await mutate(clickhouse, traces, 'phone_corrections_replica', corrections)
+      }
     },
     rebuild: (traces) => rebuild(clickhouse, traces),
     dropOldParts: async (limitMs) => {
-      const left = await onEveryServer(clickhouse, (server) => dropOldParts(server, limitMs))
+      const left = await onEveryServer(clickhouse, (server) =>
+        dropOldParts(server, [...erasureTables, 'reconciliation_expected_alerts'], limitMs),
+      )
       return left.reduce((sum, one) => sum + one, 0)
     },
   }
@@ -251,6 +266,7 @@ function toConditions(traces: ErasureTraces) {
   const anyTelemetry = `tenant_id = {tenant:String}
     and ${subject.kind === 'device' ? device : `(${is('user_id')} or ${is('account_id')})`}`
   const where = {
+    is,
     anyTelemetry,
     telemetry: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
     decisions: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
@@ -260,7 +276,8 @@ function toConditions(traces: ErasureTraces) {
     install_keys: ofDevice(
       `kind != 'issuer' and subject_hash = ${toKeyHash('device', subject.id)}`,
     ),
-    identity_keys: toIdentityCondition(subject.kind, is),
+    phone_corrections_replica: ofDevice(device),
+    ...toIdentityConditions({ ...subject, sipHash }, is),
     sessions: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
     devices: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
     user_devices: `tenant_id = {tenant:String}
@@ -300,7 +317,7 @@ async function eraseNamed(
 /** Erased by the id of the subject in each row. Events are erased before what is made of them. */
 const rowTables = [
   ...(['decisions', 'shadow_decisions', 'replays', 'telemetry', 'sessions', 'devices'] as const),
-  ...(['installs', 'install_keys', 'identity_keys'] as const),
+  ...(['installs', 'install_keys', ...identityTables] as const),
 ]
 
 const replicaTables = ['alerts_replica', 'deliveries_replica'] as const
@@ -330,7 +347,8 @@ const countedOnce: Record<CountedOnce, string> = {
   replays: 'uniqExact(event_id, hour)',
   installs: 'uniqExact(token_id)',
   install_keys: 'uniqExact(key_hash, kind, issuer_hash)',
-  identity_keys: 'uniqExact(key_hash, device_id, traits_hash)',
+  phone_corrections_replica: 'uniqExact(device_id)',
+  ...countedIdentities,
   sessions: 'uniqExact(device_id, session_id)',
   devices: 'uniqExact(device_id)',
   user_devices: 'uniqExact(user_id, device_id)',
@@ -417,33 +435,4 @@ async function rebuild(clickhouse: Clickhouse, traces: ErasureTraces): Promise<v
     await mutate(clickhouse, traces, 'user_devices', `${where.user_devices} and ${these}`)
   }
   await insert(...rebuildUserDevices('and user = {id:String}'))
-}
-
-const partPollMs = 500
-
-async function dropOldParts(clickhouse: ClickhouseNode, limitMs: number): Promise<number> {
-  const isOld = 'database = currentDatabase() and table in {tables:Array(String)} and not active'
-  const params = { tables: [...erasureTables, 'reconciliation_expected_alerts'] }
-  // Parts of later merges do not matter.
-  const old = await read<[string, string]>(
-    clickhouse,
-    `select table, name from system.parts where ${isOld}`,
-    params,
-  )
-  const deadlineMs = performance.now() + limitMs
-  for (let left = old.length; ; ) {
-    if (left === 0 || performance.now() > deadlineMs) return left
-    for (const table of new Set(old.map(([name]) => name))) {
-      // Wakes the thread that removes them.
-      await clickhouse.command({ query: `system start cleanup ${table}` }).catch(() => undefined)
-    }
-    await sleep(partPollMs)
-    const present = await read<[string, string]>(
-      clickhouse,
-      `select table, name from system.parts where ${isOld}`,
-      params,
-    )
-    const names = new Set(present.map((part) => part.join(' ')))
-    left = old.filter((part) => names.has(part.join(' '))).length
-  }
 }

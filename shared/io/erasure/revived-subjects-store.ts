@@ -17,7 +17,7 @@ export function findRevivedEvents(
   return findRevived(erased, (wanted) => findInClickhouse(clickhouse, wanted))
 }
 
-/** @returns the same of alerts and list entries in Postgres */
+/** @returns the same of alerts, list entries and corrections of phones in Postgres */
 export function findRevivedAlerts(
   postgres: Queryable,
   erased: readonly Erased[],
@@ -75,7 +75,9 @@ async function findInPostgres(
        select ${column} as id, created_at as at from alerts
        where tenant_id = $1 and ${column} is not null
        union all
-       select id, created_at from list_entries where tenant_id = $1 and kind = $3) as named
+       select id, created_at from list_entries where tenant_id = $1 and kind = $3
+       union all
+       select device_id, at from phone_corrections where tenant_id = $1 and $3 = 'device') as named
      where encode(sha256(convert_to(id, 'UTF8')), 'hex') = any($2)
      group by id`,
     [tenantId, hashes, kind],

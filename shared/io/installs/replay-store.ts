@@ -1,14 +1,15 @@
 /**
- * Replays in ClickHouse: events whose bytes came again long after their first copy. Scorers write
- * them before they acknowledge the copy; writing one again changes nothing.
+ * Replays in ClickHouse: events whose bytes came again long after their first copy, or from another
+ * network. Scorers write them before they acknowledge the copy; writing one again changes nothing.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
+import type { FirstCopy } from '#shared/core/installs/replays.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { type ClickhouseNode, insertRowBinary } from '#shared/io/clickhouse/clickhouse.ts'
 import { createRowWriter, type RowWriter } from '#shared/io/clickhouse/row-binary.ts'
 
-/** A copy of an event, and when the first one was received, in ms since 1970. */
-export type ReplayedEvent = { event: AcceptedEvent; firstAtMs: number }
+/** A copy of an event, and its first one. */
+export type ReplayedEvent = FirstCopy & { event: AcceptedEvent }
 
 export type ReplayWriter = {
   /** One call at a time. Without replays it sends nothing. @throws when ClickHouse fails */
@@ -26,6 +27,7 @@ const columnWriters = {
   first_received_at: (writer, { firstAtMs }) => writer.int64(firstAtMs),
   user_id: (writer, { event }) => writer.string(event.body.user_id ?? ''),
   account_id: (writer, { event }) => writer.string(event.body.account_id ?? ''),
+  network_changed: (writer, { networkChanged }) => writer.uint8(networkChanged ? 1 : 0),
 } satisfies Record<string, (writer: RowWriter, replay: ReplayedEvent) => void>
 
 /** An edge's clock may be anywhere; DateTime is of 1970 to 2106. */

@@ -21,6 +21,9 @@ export const retainedTables = [
   'installs',
   'install_keys',
   'identity_keys',
+  'identity_samples',
+  'phone_links',
+  'phone_installs',
   'replays',
 ] as const
 type RetainedTable = (typeof retainedTables)[number]
@@ -60,12 +63,16 @@ const timeColumns: Partial<Record<RetainedTable, string>> = {
   replays: 'received_at',
 }
 
+/** What was decided of an install. */
+const linkTables: readonly RetainedTable[] = ['phone_links', 'phone_installs']
+
 const entityColumns: Partial<Record<RetainedTable, string>> = {
   sessions: 'tenant_id, device_id, session_id',
   devices: 'tenant_id, device_id',
   user_devices: 'tenant_id, user_id, device_id',
   install_keys: 'tenant_id, key_hash, kind, subject_hash, issuer_hash',
   identity_keys: 'tenant_id, key_hash, device_id, traits_hash',
+  identity_samples: 'tenant_id, key_hash, device_hash',
 }
 
 /**
@@ -129,6 +136,11 @@ async function countOld(
 function isOld({ table, tenantIds, cutoffMs }: RemoveRows): string {
   const tenants = `tenant_id in (${tenantIds.map(toLiteral).join(', ')})`
   const cutoff = `fromUnixTimestamp64Milli(${Math.trunc(cutoffMs)}, 'UTC')`
+  if (linkTables.includes(table)) {
+    // An install keeps its phone for as long as it has keys.
+    return `${tenants} and received_at < ${cutoff} and (tenant_id, device_id) not in (
+      select tenant_id, device_id from identity_keys where ${tenants})`
+  }
   if (timeColumns[table] !== undefined) return `${tenants} and ${timeColumns[table]} < ${cutoff}`
   // A key may have several rows that no merge has joined yet: only the latest of them counts.
   const columns = entityColumns[table]

@@ -14,6 +14,11 @@ import {
   toInstall,
 } from '#shared/io/installs/stored-install.ts'
 import {
+  connectionColumns,
+  type StoredConnection,
+  toEventConnection,
+} from '#shared/io/network/stored-connection.ts'
+import {
   type DecidedEvent,
   type DecidedEventRow,
   decidedEventColumns,
@@ -45,6 +50,8 @@ export type StoredEvent = {
   epoch: number
   /** The install whose key signed it; undefined when the tenant's own secret did. */
   install: EventHeader['install']
+  /** Where it came from; undefined where nothing was measured. */
+  connection: EventHeader['connection']
   /** What the edge observed or verified. */
   serverSignals: ServerSignals
   body: string
@@ -64,8 +71,8 @@ export type EventStore = {
 
 type Row = Omit<
   { [Key in keyof StoredEvent]: NonNullable<StoredEvent[Key]> },
-  'eventId' | 'reasons' | 'install'
-> & { reasons: string } & StoredInstall
+  'eventId' | 'reasons' | 'install' | 'connection'
+> & { reasons: string; storedConnection: StoredConnection } & StoredInstall
 
 // Without FINAL, which reads the keys of the whole table: the bloom index of event_id leaves a few
 // granules, and the order selects the row that FINAL would return.
@@ -75,7 +82,8 @@ const eventSql = `
     user_id as userId, account_id as accountId, sdk_version as sdkVersion, platform,
     rasp_score as raspScore,
     toString(rasp_action) as raspAction, flags, reasons, policy_version as policyVersion,
-    policy_hash as policyHash, epoch, server_signals as serverSignals, body, ${installColumns}
+    policy_hash as policyHash, epoch, server_signals as serverSignals, body, ${installColumns},
+    tuple(${connectionColumns}) as storedConnection
   from telemetry
   where event_id = {event:String}
   order by received_at
@@ -133,9 +141,10 @@ export function createEventStore(clickhouse: Clickhouse): EventStore {
       })
       const [row] = await result.json<Row>()
       if (row === undefined) return null
-      const { installToken, attestedKey, assertionCounter, ...event } = row
+      const { installToken, attestedKey, assertionCounter, storedConnection, ...event } = row
       const install = toInstall({ installToken, attestedKey, assertionCounter })
-      return { ...event, ...toTexts(row), install, eventId }
+      const connection = toEventConnection(storedConnection)
+      return { ...event, ...toTexts(row), install, connection, eventId }
     },
   }
 }

@@ -24,6 +24,11 @@ import {
 import { onNodesOf } from '#shared/io/clickhouse/shards.ts'
 import { toInstall } from '#shared/io/installs/stored-install.ts'
 import {
+  connectionColumns,
+  type StoredConnection,
+  toEventConnection,
+} from '#shared/io/network/stored-connection.ts'
+import {
   type ActivityKey,
   latestOf,
   ofKeys,
@@ -179,6 +184,7 @@ type EventRow = [
   installToken: string,
   attestedKey: string,
   assertionCounter: number,
+  ...connection: StoredConnection,
 ]
 
 async function readEvents(
@@ -192,7 +198,8 @@ async function readEvents(
   const result = await clickhouse.query({
     query: `
       select tenant_id, event_id, rasp_score, toString(rasp_action), reasons, policy_version,
-        policy_hash, epoch, server_signals, body, install_token, attested_key, assertion_counter
+        policy_hash, epoch, server_signals, body, install_token, attested_key, assertion_counter,
+        ${connectionColumns}
       from telemetry final
       where (tenant_id, device_id, session_id) in {keys:Array(Tuple(String, String, String))}
       order by received_at
@@ -209,7 +216,8 @@ async function readEvents(
   const events: AcceptedEvent[] = []
   for (const row of await result.json<EventRow>()) {
     const [tenantId, eventId, score, action, reasons, version, policyHash, epoch, ...rest] = row
-    const [serverSignals, text, installToken, attestedKey, assertionCounter] = rest
+    const [serverSignals, text, installToken, attestedKey, assertionCounter, ...stored] = rest
+    const connection = toEventConnection(stored)
     const install = toInstall({ installToken, attestedKey, assertionCounter })
     const body = readStoredTelemetry(text)
     const key = keyOf({ tenantId, sessionId: body.session_id })
@@ -228,6 +236,7 @@ async function readEvents(
       epoch: Number(epoch),
       server_signals: serverSignals,
       ...(install === undefined ? {} : { install }),
+      ...(connection === undefined ? {} : { connection }),
       body,
     })
   }

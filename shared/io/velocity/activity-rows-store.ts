@@ -181,10 +181,11 @@ export async function readActivityRows(
   clickhouse: ClickhouseNode,
   keys: readonly ActivityKey[],
   { lastStreamOffset, afterMs }: ActivitySpan,
+  settings: ClickHouseSettings = {},
 ): Promise<Map<ActivityKey, ActivityRow[]>> {
   if (keys.length === 0) return new Map()
   const { text, params } = ofKeys(keys, lastStreamOffset)
-  return readRows(clickhouse, `${text} and`, { ...params, after: afterMs })
+  return readRows(clickhouse, `${text} and`, { ...params, after: afterMs }, settings)
 }
 
 /** The same for the latest rows of a hot key. */
@@ -222,9 +223,10 @@ function readRows(
   clickhouse: ClickhouseNode,
   fromWhere: string,
   params: Record<string, unknown>,
+  settings: ClickHouseSettings = {},
 ): Promise<Map<ActivityKey, ActivityRow[]>> {
   const from = `${fromWhere} received_at > fromUnixTimestamp64Milli({after:Int64}, 'UTC')`
-  return readPacked(clickhouse, { from, params, settings: {} })
+  return readPacked(clickhouse, { from, params, settings })
 }
 
 /** Reads the packed facts undecoded: decoding them in the engine doubles a small query's cost. */

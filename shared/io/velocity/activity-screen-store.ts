@@ -29,6 +29,9 @@ export type ScreenQuery = {
   settings: ClickHouseSettings
 }
 
+/** SQL: of a device, 48 bits of the hash of its network; 0 where none was measured. */
+const networkOfDevice = 'bitAnd(user_device_hash, 281474976710655)'
+
 /** SQL: each subject of a metric, in the rows of its kind of key. */
 const columns: Record<Subject, { [kind in ActivityKind]?: string }> = {
   session: { device: 'session_hash' },
@@ -39,7 +42,7 @@ const columns: Record<Subject, { [kind in ActivityKind]?: string }> = {
   sessionDevice: { session: 'session_device_hash' },
   networkDevice: { network: 'detected_bits' },
   country: { device: 'bitShiftRight(user_device_hash, 48)', user: 'bitAnd(clean_bits, 65535)' },
-  network: { device: 'bitAnd(user_device_hash, 281474976710655)' },
+  network: { device: networkOfDevice },
 }
 
 export type ScreenRow = [
@@ -47,7 +50,12 @@ export type ScreenRow = [
   keyHash: string,
   rows: number | string,
   suspect: boolean | number,
-  sightings: [eventHash: string, streamOffset: number | string, atMs: number | string][],
+  sightings: [
+    eventHash: string,
+    streamOffset: number | string,
+    atMs: number | string,
+    network: number | string,
+  ][],
 ]
 
 /** @returns the keys that may exceed a rule, have a repeated event, or have many rows */
@@ -78,7 +86,7 @@ export async function queryScreen(
         count() as rows,
         ${conditions.join(' or ') || 'false'} as suspect,
         groupUniqArrayIf(
-          (toString(packed_event_hash), stream_offset, received_at_ms),
+          (toString(packed_event_hash), stream_offset, received_at_ms, ${networkOfDevice}),
           ${ofDevice} and ${hashIn('packed_event_hash', eventHashes)}
         ) as sightings,
         length(sightings) > length(arrayDistinct(sightings.1)) as retried

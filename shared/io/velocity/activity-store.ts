@@ -16,7 +16,13 @@ import {
   hotKeysMax,
   orderWindowMs,
 } from '#shared/core/base/limits/history.ts'
-import { findReplays, type Replay } from '#shared/core/installs/replays.ts'
+import {
+  type EventCopy,
+  type FirstCopy,
+  findFirstCopy,
+  findReplays,
+  type Replay,
+} from '#shared/core/installs/replays.ts'
 import { type Assertion, findReusedCounters } from '#shared/core/installs/reused-counters.ts'
 import {
   type ActivityKind,
@@ -25,7 +31,6 @@ import {
 } from '#shared/core/velocity/activity-counts.ts'
 import { type Counts, countKey } from '#shared/core/velocity/correlation.ts'
 import { toVelocityScreen, type VelocityScreen } from '#shared/core/velocity/velocity-screen.ts'
-import type { Moment } from '#shared/core/velocity/windowed-counts.ts'
 import {
   type Clickhouse,
   type ClickhouseNode,
@@ -59,10 +64,8 @@ export type Activity = {
   counts: Counts
   /** More evidence, by the key of the count. */
   details: ReadonlyMap<string, Record<string, unknown>>
-  /** Whether the same bytes were stored before: then this is a client's retry, or a replay. */
-  retry: boolean
-  /** When they were first received, in ms since 1970; the event's own time unless it is a retry. */
-  firstAtMs: number
+  /** Where the same bytes were stored before: then this is a client's retry, or a replay. */
+  firstCopy: FirstCopy | null
   /** The highest counter of the assertion's key before it, where its own is not above that. */
   counterBefore: number | null
   /** The replay since the device's last event. */
@@ -142,10 +145,8 @@ async function countActivity(
   add(few.rows)
   for await (const rows of readInPieces(store, screened, span)) add(rows)
   return subjects.map((one, index) => {
-    const first = screened.firstSeen.get(`${one.keys.device[0]} ${one.eventHash}`)
-    const isRetry = first !== undefined && first.streamOffset < one.streamOffset
-    const firstAtMs = isRetry ? first.atMs : one.receivedAtMs
-    return { ...counted[index]!, retry: isRetry, firstAtMs }
+    const copies = screened.copies.get(`${one.keys.device[0]} ${one.eventHash}`) ?? []
+    return { ...counted[index]!, firstCopy: findFirstCopy(copies, one.streamOffset) }
   })
 }
 
@@ -186,35 +187,22 @@ function addCounts(
   })
 }
 
-/** Finds earlier sightings of the events in the rows of devices that were not screened. */
+/** Finds copies of the events in the rows of devices that were not screened. */
 function addSightings(
   subjects: readonly KeyedSubject[],
   rows: ReadonlyMap<ActivityKey, ActivityRow[]>,
-  { screened, firstSeen }: Screened,
+  { screened, copies }: Screened,
 ): void {
-  const firstIn = new Map<ActivityKey, Map<number, Moment>>()
+  const copiesIn = new Map<ActivityKey, Map<number, EventCopy[]>>()
   for (const { keys, eventHash } of subjects) {
     const [key] = keys.device as [ActivityKey]
     const own = rows.get(key)
     if (screened.has(key) || own === undefined) continue
-    const firsts = firstIn.get(key) ?? toFirsts(own)
-    firstIn.set(key, firsts)
-    const first = firsts.get(toShortHash(eventHash))
-    if (first !== undefined) keepFirst(firstSeen, `${key} ${eventHash}`, first)
+    const ofKey = copiesIn.get(key) ?? Map.groupBy(own, ({ event }) => event)
+    copiesIn.set(key, ofKey)
+    const found = ofKey.get(toShortHash(eventHash))
+    if (found !== undefined) copies.set(`${key} ${eventHash}`, found)
   }
-}
-
-/** By event, its first copy among the rows. */
-function toFirsts(rows: readonly ActivityRow[]): Map<number, Moment> {
-  const firsts = new Map<number, Moment>()
-  for (const row of rows) keepFirst(firsts, row.event, row)
-  return firsts
-}
-
-function keepFirst<Key>(firsts: Map<Key, Moment>, key: Key, { streamOffset, atMs }: Moment): void {
-  const known = firsts.get(key)
-  if (known !== undefined && known.streamOffset <= streamOffset) return
-  firsts.set(key, { streamOffset, atMs })
 }
 
 /** Finds reused counters and replays in the rows of devices. */
@@ -284,8 +272,8 @@ type Screened = {
   suspects: Map<ActivityKey, number>
   /** Hot keys: only their latest rows are read. */
   hot: Set<ActivityKey>
-  /** The first copy of each event of the batch, by device and event. */
-  firstSeen: Map<string, Moment>
+  /** The copies of events of the batch that may have several, by device and event. */
+  copies: Map<string, EventCopy[]>
 }
 
 /** The keys by which the rules of a batch count. */
@@ -341,7 +329,7 @@ async function screenKeys(
     screened: new Set(),
     suspects: new Map(),
     hot: new Set(),
-    firstSeen: new Map(),
+    copies: new Map(),
   }
   const light: ActivityKey[] = []
   for (const key of keys) {
@@ -381,9 +369,11 @@ async function screenKeys(
         screened.screened.delete(key)
       } else screened.suspects.set(key, Number(rows))
     }
-    for (const [eventHash, streamOffset, atMs] of sightings) {
-      const copy = { streamOffset: Number(streamOffset), atMs: Number(atMs) }
-      keepFirst(screened.firstSeen, `${key} ${eventHash}`, copy)
+    for (const [eventHash, streamOffset, atMs, network] of sightings) {
+      const [event, name] = [toShortHash(eventHash), `${key} ${eventHash}`]
+      const copy = { streamOffset: Number(streamOffset), atMs: Number(atMs), event }
+      const copies = screened.copies.get(name) ?? []
+      screened.copies.set(name, [...copies, { ...copy, network: Number(network) }])
     }
   }
   return screened

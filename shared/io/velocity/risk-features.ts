@@ -3,12 +3,18 @@
  * events before them must be stored; the result is the same for days.
  */
 
+import type { PhoneFacts } from '#shared/core/identity/phone-findings.ts'
 import { toAssertion } from '#shared/core/installs/reused-counters.ts'
 import type { SharedKey } from '#shared/core/installs/shared-keys.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
-import { findPlaceholderIds, type IdField } from '#shared/core/telemetry/placeholder-ids.ts'
+import {
+  findPlaceholderIds,
+  type IdField,
+  isPlaceholderId,
+} from '#shared/core/telemetry/placeholder-ids.ts'
+import { isObject } from '#shared/core/telemetry/submission.ts'
 import { metricSources } from '#shared/core/velocity/activity-counts.ts'
 import { listWeighedFacts, noOrderFacts } from '#shared/core/velocity/attestation-findings.ts'
 import type { RiskFeatures } from '#shared/core/velocity/risk.ts'
@@ -18,12 +24,14 @@ import {
   toFilledCategories,
 } from '#shared/core/velocity/signals-missing.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import type { Phones } from '#shared/io/identity/phones.ts'
 import {
   createInstallKeyStore,
   type InstallKeyStore,
 } from '#shared/io/velocity/install-keys-store.ts'
 import { createActivityStore } from './activity-store.ts'
 import type { ActivitySubject } from './activity-subjects.ts'
+import { countPhones, toActivityRules, withPhoneCounts } from './phone-counts.ts'
 import { createSdkBaselineStore, type SdkBaselineStore } from './sdk-baseline-store.ts'
 
 export type FeatureEvent = Pick<
@@ -36,6 +44,7 @@ export type FeatureEvent = Pick<
   | 'filledCategories'
   | 'install'
   | 'connection'
+  | 'traits'
 >
 
 export type RiskFeatureStore = {
@@ -47,18 +56,30 @@ export type RiskFeatureStore = {
 }
 
 /** Creates the store of one ClickHouse. */
-export function createRiskFeatureStore(clickhouse: Clickhouse): RiskFeatureStore {
+/** @param phones of the same ClickHouse */
+export function createRiskFeatureStore(
+  clickhouse: Clickhouse,
+  phones: Pick<Phones, 'findFacts' | 'findFirstSeen'>,
+): RiskFeatureStore {
   const activity = createActivityStore(clickhouse)
   const baselines = createSdkBaselineStore(clickhouse)
   const keys = createInstallKeyStore(clickhouse)
   return {
     loadRiskFeatures: async (events, policyOf) => {
       const subjects = events.map((event) => toSubject(event, policyOf(event)))
-      const [counted, missing, shared] = await Promise.all([
+      const [counted, missing, shared, found] = await Promise.all([
         activity.countActivity(subjects),
         findMissingSignals(baselines, events, policyOf),
         findSharedKeys(keys, events, policyOf),
+        findPhones(phones, events),
       ])
+      const phoneEvents = events.map((event, index) => {
+        const { tenantId, streamOffset, receivedAtMs } = subjects[index]!
+        const { velocity } = policyOf(event)
+        const phone = found[index]!
+        return { tenantId, streamOffset, atMs: receivedAtMs, velocity, phone }
+      })
+      const phoneCounts = await countPhones({ clickhouse, phones }, phoneEvents)
       return counted.map(({ counterBefore, replay, ...one }, index) => {
         const { assertion } = subjects[index]!
         const reusedCounter =
@@ -68,10 +89,31 @@ export function createRiskFeatureStore(clickhouse: Clickhouse): RiskFeatureStore
         const sharedKey = shared[index]!
         const hasOrder = sharedKey !== null || reusedCounter !== null || replay !== null
         const order = hasOrder ? { sharedKey, reusedCounter, replay } : noOrderFacts
-        return { ...one, missing: missing[index]!, order }
+        const counts = withPhoneCounts(one.counts, policyOf(events[index]!), phoneCounts[index]!)
+        const phone = found[index]!
+        return { ...one, counts, missing: missing[index]!, order, phone }
       })
     },
   }
+}
+
+/** Events without traits, and those of devices that many share, are on no phone. */
+async function findPhones<E extends FeatureEvent>(
+  phones: Pick<Phones, 'findFacts'>,
+  events: readonly E[],
+): Promise<(PhoneFacts | null)[]> {
+  const found = new Array<PhoneFacts | null>(events.length).fill(null)
+  const of = events.flatMap(({ tenant_id: tenantId, body, traits, received_at: atMs }, index) => {
+    const hasTraits = traits === undefined ? isObject(body.device) : traits !== null
+    if (!hasTraits || isPlaceholderId(body.device_id)) return []
+    return [{ index, tenantId, deviceId: body.device_id, atMs }]
+  })
+  if (of.length === 0) return found
+  const facts = await phones.findFacts(of)
+  of.forEach(({ index }, at) => {
+    found[index] = facts[at]!
+  })
+  return found
 }
 
 /** Looks keys up only where an install has one and the policy weighs it. */
@@ -97,7 +139,7 @@ async function findSharedKeys<E extends FeatureEvent>(
 /** Placeholder ids are not counted. A retry is detected all the same. */
 function toSubject(event: FeatureEvent, policy: Policy): ActivitySubject {
   const { body } = event
-  const { velocity } = policy
+  const velocity = toActivityRules(policy)
   const fields = findPlaceholderIds(body)
   const isReal = (field: IdField) => !fields.includes(field)
   const weighed = listWeighedFacts(policy)

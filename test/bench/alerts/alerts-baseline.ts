@@ -39,6 +39,7 @@ async function start(postgresUrl: string): Promise<string> {
       answerOnce: unused,
       history: { findSmallDevice: unused, findLargeDevice: unused },
       readVerdictKeys: unused,
+      phones: { readPhone: unused, findPhonesOfDevices: unused, listPhoneAlerts: unused },
       users: { findUserTotals: unused, listUserDevices: unused },
       events: { findDecidedEvent: unused, listEvents: unused },
       policies: { findCurrentPolicy: unused },

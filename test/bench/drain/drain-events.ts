@@ -22,6 +22,8 @@ export type DrainEvents = {
   startedAtMs: number
   /** Whether events have a connection, of a network that 20 devices share. */
   connected?: boolean
+  /** Whether bodies tell of their phones: what an edge keeps of identifiers, and traits. */
+  phones?: boolean
 }
 
 export const drainTenants = ['acme', 'globex', 'initech', 'umbrella'] as const
@@ -46,7 +48,7 @@ export const expectedAlerts = ({ events, alerting }: DrainEvents): number =>
   alerting ? events / alertEvery : 0
 
 function createEvents(options: DrainEvents): (n: number) => Waiter {
-  const { events, alerting, startedAtMs, connected = false } = options
+  const { events, alerting, startedAtMs, connected = false, phones = false } = options
   const devices = events / eventsPerDevice
   if (devices % alertEvery !== 0) {
     throw new Error(`events must be a multiple of ${eventsPerDevice * alertEvery}`)
@@ -75,7 +77,13 @@ function createEvents(options: DrainEvents): (n: number) => Waiter {
       deviceId: `device-${device}`,
       sessionId: `session-${device}-${session}`,
     }
-    const body = toBody({ ...ids, userId: `user-${device}`, platform, n }, signals)
+    const body = toBody(
+      { ...ids, userId: `user-${device}`, platform, n },
+      {
+        signals,
+        phone: phones ? `"device":${JSON.stringify(toPhone(device))},` : '',
+      },
+    )
     const head = encodeEventHead(
       {
         event_id: toEventId(body),
@@ -148,10 +156,24 @@ type Facts = {
   n: number
 }
 
-function toBody(facts: Facts, signals: Signals): Buffer {
+/** Of 200 models, 25 setups each; one phone in ten is the reinstall of an earlier one. */
+function toPhone(device: number) {
+  const phone = device % 10 === 9 ? device - 9 : device
+  const model = phone % 200
+  const toHashed = (name: string) => `${name}-${phone}-`.padEnd(22, 'x')
+  return {
+    identifiers: { keychain_id: toHashed('keychain'), media_drm_id: toHashed('drm') },
+    ...{ brand: 'Example', model: `Phone ${model}`, os_version: '15', build: `B${model}` },
+    ...{ storage_bytes: 128e9, memory_bytes: 8e9, screen: '1080x2400', locale: `l${phone % 5}` },
+    ...{ time_zone: 'Europe/Berlin', carrier: `carrier ${phone % 25}` },
+    boot_at: 1_780_000_000_000 + phone * 100_000,
+  }
+}
+
+function toBody(facts: Facts, { signals, phone }: { signals: Signals; phone: string }): Buffer {
   const start =
     `{"tenant_id":"${facts.tenantId}","device_id":"${facts.deviceId}",` +
-    `"session_id":"${facts.sessionId}","user_id":"${facts.userId}",` +
+    `"session_id":"${facts.sessionId}","user_id":"${facts.userId}",${phone}` +
     `"sdk_meta":{"sdk_version":"4.2.0","platform":"${facts.platform}","batch_type":"periodic",` +
     `"sequence":${facts.n}},"scorer":{"rasp_score":0,"rasp_action":"ALLOW","rasp_flags":[]},` +
     `"signals":${JSON.stringify(signals)},"app":{"trace":"`

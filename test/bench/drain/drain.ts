@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- drain [--events N] [--rounds N]`: how fast one scorer process works off a full
+ * `npm run bench -- drain [--events N] [--rounds N] [--phones]`: how fast one scorer process works off a full
  * stream, from the first stored event until all are stored and decided, beside bare loops that
  * insert the same rows: as objects through the client's `insert`, and as bytes that were encoded
  * beforehand. And the same with one event in five raising an alert. Rounds are interleaved, each in
@@ -74,9 +74,10 @@ export async function run(args: string[] = []): Promise<void> {
       rounds: { type: 'string', default: '3' },
       // For profiles: one part alone, without a report.
       only: { type: 'string' },
+      phones: { type: 'boolean', default: false },
     },
   })
-  const rig = await startRig(Number(values.events))
+  const rig = await startRig(Number(values.events), values.phones)
   try {
     if (values.only !== undefined) await runOnly(rig, values.only, Number(values.rounds))
     else await measure(rig, Number(values.rounds), args)
@@ -153,13 +154,13 @@ async function measure(rig: Rig, rounds: number, args: readonly string[]): Promi
   })
 }
 
-async function startRig(events: number): Promise<Rig> {
+async function startRig(events: number, phones: boolean): Promise<Rig> {
   const startedAtMs = Date.now()
   const [postgres, clickhouse, quiet, alerting, { worker: baseline }] = await Promise.all([
     startPostgres({ settings: { fsync: 'on' } }),
     startClickhouse(),
-    fill({ events, alerting: false, startedAtMs }),
-    fill({ events, alerting: true, startedAtMs }),
+    fill({ events, alerting: false, startedAtMs, phones }),
+    fill({ events, alerting: true, startedAtMs, phones }),
     forkChild('./drain/drain-baseline.ts'),
   ])
   await baseline.request({ do: 'encode', options: quiet.options } satisfies BaselineOrder)

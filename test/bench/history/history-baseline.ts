@@ -56,6 +56,11 @@ async function start(urls: BaselineUrls): Promise<string> {
         },
       },
       users: createUserStore(clickhouse),
+      phones: {
+        readPhone: async () => null,
+        findPhonesOfDevices: async () => new Map(),
+        listPhoneAlerts: async () => ({ alerts: [], total: 0 }),
+      },
       events: {
         ...createEventStore(clickhouse),
         ...createEventListStore(clickhouse, {

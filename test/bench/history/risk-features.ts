@@ -109,7 +109,9 @@ async function measure(
     const took = await timed(async () => {
       const answers = await store.countActivity(subjects)
       answered += answers.length
-      found += answers.filter(({ retry, counts }) => retry || counts.size > 0).length
+      found += answers.filter(
+        ({ firstCopy, counts }) => firstCopy !== null || counts.size > 0,
+      ).length
     })
     // The first round is cold and does not count.
     if (round === 0) continue

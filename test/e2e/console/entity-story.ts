@@ -1,4 +1,7 @@
-/** The part of the console's story about devices and users: links, their graph, signal changes. */
+/**
+ * The part of the console's story about devices, users and phones: links, their graph, signal
+ * changes, and which installs are one phone.
+ */
 
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -35,6 +38,8 @@ type Changes = {
   data: { signal: string; change: string; session_id: string; event_id: string }[]
   signals: { signal: string; state: string | null }[]
 }
+
+type Phone = { phone_id: string; confidence: number; installs: number }
 
 const commandLine = fileURLToPath(new URL('../../../services/console/cli.ts', import.meta.url))
 
@@ -224,13 +229,15 @@ export function describeEntities(getStory: () => EntityStory): void {
     it('shows the score of each session as a chart, and the same as a table', async () => {
       const { page } = getStory()
       await open(deviceAt('phone'))
-      await page.getByRole('img', { name: /^Score of each session/ }).waitFor()
+      await page.getByRole('img', { name: /^Risk score of each session/ }).waitFor()
       await button('Table').click()
-      const { device } = await read<{ device: { sessions: { rasp_score: number }[] } }>(
+      const { device } = await read<{ device: { sessions: { risk_score: number }[] } }>(
         deviceAt('phone'),
       )
-      const scores = (await readTable('Score of each session')).map(([, score]) => Number(score))
-      expect(scores).toEqual(device.sessions.map((one) => one.rasp_score).toReversed())
+      const scores = (await readTable('Risk score of each session')).map(([, score]) =>
+        Number(score),
+      )
+      expect(scores).toEqual(device.sessions.map((one) => one.risk_score).toReversed())
       expect(Math.max(...scores)).toBeGreaterThan(0)
     })
 
@@ -275,6 +282,72 @@ export function describeEntities(getStory: () => EntityStory): void {
       await page.unroute('**/devices/phone/links')
       await button('Try again').click()
       expect(await readTable('Linked devices')).toHaveLength(3)
+    })
+
+    it('on one phone are shown with the evidence, split off with a reason, and undone', async () => {
+      const { page, running } = getStory()
+      const identifiers = { media_drm_id: '8f14e45fceea167a5a36dedd4bea2543' }
+      const sizes = { storage_bytes: 128e9, memory_bytes: 8e9, screen: '1080x2400' }
+      const hardware = { brand: 'Google', model: 'Pixel 8', ...sizes }
+      const phoneOf = async (id: string) => {
+        const { device } = await read<{ device: { phone: Phone | null } }>(deviceAt(id))
+        return device.phone
+      }
+      for (const [device, extra] of [
+        ['install-1', { device: { ...hardware, identifiers } }],
+        ['install-2', { device: { ...hardware, identifiers } }],
+        ['install-3', { device: { ...hardware, model: 'Pixel 9' } }],
+      ] as const) {
+        const body = toBody(tenant.tenant_id, { device, session: device, user: 'zoe', extra })
+        expect((await ingest(running.stack, tenant.hmac_secret, body)).status).toBe(200)
+        await until('its phone is decided', async () => (await phoneOf(device)) !== null)
+      }
+      const both = await phoneOf('install-1')
+      expect([both!.installs, await phoneOf('install-2')]).toMatchObject([2, both!])
+
+      await open(deviceAt('install-2'))
+      await page.getByRole('link', { name: both!.phone_id }).click()
+      await page.getByRole('heading', { name: 'Phone', exact: true }).waitFor()
+      await settle(page)
+      const installs = async () => (await readTable('Installs')).map(([id]) => id).sort()
+      expect(await installs()).toEqual(['install-1', 'install-2'])
+      const found = (await readTable('Evidence')).map(([field, text]) => [field, text])
+      expect(found).toContainEqual(['Identifier media_drm_id', 'equal'])
+      expect(found).toContainEqual(['Hardware and settings', 'the same hardware'])
+      await expectNoFault()
+
+      // The first install is what the phone is named after.
+      expect(await button('Split off').count()).toBe(1)
+      await button('Split off').click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByLabel('Reason').fill('sold to somebody else')
+      await expectNoFault()
+      await dialog.getByRole('button', { name: 'Split off' }).click()
+      await page.getByText('The install is a phone of its own.').waitFor()
+      await until('the page shows one', async () => (await installs()).length === 1)
+      expect(await phoneOf('install-2')).toMatchObject({ installs: 1, confidence: 1 })
+      const [correction] = await readTable('Corrections')
+      expect(correction!.slice(2, 4)).toEqual(['install-2', 'sold to somebody else'])
+      await expectNoFault()
+      const region = page.getByRole('region', { name: 'Corrections', exact: true })
+      await region.getByRole('button', { name: 'Undo' }).click()
+      await until('the page shows both again', async () => (await installs()).length === 2)
+      expect(await phoneOf('install-2')).toEqual(both)
+
+      await button('Join an install').click()
+      await dialog.getByLabel('Install').fill('nobody')
+      await dialog.getByLabel('Reason').fill('the same photo')
+      await dialog.getByRole('button', { name: 'Join' }).click()
+      await dialog.getByText('there is no telemetry of it').waitFor()
+      await dialog.getByLabel('Install').fill('install-3')
+      await dialog.getByRole('button', { name: 'Join' }).click()
+      await until('the page shows three', async () => (await installs()).length === 3)
+      const { data } = await read<{ data: { action: string }[] }>('audit?limit=3')
+      expect(data.map(({ action }) => action)).toEqual([
+        'phone.joined',
+        'phone.correction_undone',
+        'phone.split',
+      ])
     })
 
     it('are printed by the command line as the API answers', async () => {

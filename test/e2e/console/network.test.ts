@@ -6,6 +6,9 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
 import type { EventConnection } from '#shared/core/network/event-connection.ts'
+import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
+import type { Policy } from '#shared/core/policies/policy.ts'
+import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
@@ -14,6 +17,7 @@ import { findOverflow, findViolations } from '../../support/console/accessibilit
 import { launchBrowser, openPage, settle, type WatchedPage } from '../../support/console/browser.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { admin, createTenant } from '../../support/http/tenant-client.ts'
+import { runDi } from '../../support/process/command-line.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { type EventFacts, makeEvents, signalsOf } from '../../support/telemetry/accepted-events.ts'
 import {
@@ -35,16 +39,24 @@ const longConnection: EventConnection = {
   kinds: ['mobile', 'proxy', 'relay', 'tor', 'vpn'],
 }
 
+/** Of whom there are more on a network than a household has. */
+const policy: Policy = {
+  ...defaultPolicy,
+  velocity: [{ metric: 'devices_per_network', windowSeconds: 86_400, threshold: 5, weight: 15 }],
+}
+
 let running: TestStack
 let browser: Browser
 let watched: WatchedPage
 let page: Page
+let events: AcceptedEvent[]
 
 beforeAll(async () => {
   ;[running, browser] = await Promise.all([startStack(), launchBrowser()])
   watched = await openPage(browser, { baseURL: running.stack.console })
   page = watched.page
   await createTenant(running.stack, slug)
+  await admin(running.stack, 'PUT', `/tenants/${slug}/policy`, policy)
   await fill()
   const email = 'ada@example.com'
   const invitation = { email, role: 'admin' }
@@ -88,7 +100,7 @@ async function fill(): Promise<void> {
     })),
     { tenantId: slug, deviceId: 'dark', sessionId: 'd', userId: 'bob', receivedAtMs: at(5) },
   ]
-  const events = makeEvents(facts)
+  events = makeEvents(facts.map((one) => ({ ...one, policy })))
   const clickhouse = createClickhouse(running.stack.clickhouse, { name: 'test' })
   const postgres = createPostgres(running.stack.postgres, { role: 'test', log: testLog })
   await createTelemetryStore(clickhouse).insertTelemetry(events)
@@ -148,6 +160,30 @@ describe('the pages', () => {
     expect(await fact('Connection').textContent()).toBe('not measured')
     expect(await page.getByText('Other devices on this network').count()).toBe(0)
     await expectNoFault()
+  })
+
+  it('of an event show where it came from, and what was counted of its network', async () => {
+    const [first, , , last] = events
+    await open(`events/${last!.event_id}`)
+    expect(await fact('Connection').textContent()).toMatch(
+      /^DE\s*AS64500\s*Example Hosting Ltd\s*203\.0\.113\.0\/24\s*vpn\s*hosting$/,
+    )
+    await expectNoFault()
+    // Counted as of its place in the stream: one of the others was the sixth device there.
+    await open(`events/${events[4 + others - 1]!.event_id}`)
+    await page.getByText(`devices per network: ${others + 1} in 1 day`).waitFor()
+    await open(`events/${first!.event_id}`)
+    await fact('Connection').getByText('198.51.100.0/24').waitFor()
+  })
+
+  it('have a line of the command line each, for a device and for an event', async () => {
+    const { stack } = running
+    const env = { CONSOLE_URL: stack.console, ADMIN_TOKEN: stack.admin_token }
+    const line = /^connection +DE, AS64500 Example Hosting Ltd, 203\.0\.113\.0\/24, vpn, hosting$/m
+    expect((await runDi(['devices', 'show', slug, 'phone'], env)).stdout).toMatch(line)
+    const dark = await runDi(['devices', 'show', slug, 'dark'], env)
+    expect(dark.stdout).toMatch(/^connection +not measured$/m)
+    expect((await runDi(['explain', events[3]!.event_id], env)).stdout).toMatch(line)
   })
 
   it('of a user show the networks of its sessions', async () => {

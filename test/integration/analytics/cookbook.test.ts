@@ -28,6 +28,7 @@ import {
 import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { describeNetworks } from './cookbook-networks.ts'
+import { describePhones } from './cookbook-phones.ts'
 
 /** The fleet of the page; `SEED=N` takes another one for everything but the page. */
 const fleetSeed = process.env.SEED === undefined ? cookbookFleet.seed : seed
@@ -680,6 +681,7 @@ describe('a question about attestation', () => {
 })
 
 describeNetworks({ answer, findHistory: () => history })
+describePhones({ answer, findHistory: () => history })
 
 describe('the cookbook', () => {
   it('queries only the views, by tenant and time, within the limits of an analyst', () => {

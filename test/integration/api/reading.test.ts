@@ -24,6 +24,7 @@ import { startClickhouse, type TestClickhouse } from '../../support/servers/clic
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { hostingConnection } from '../../support/telemetry/connections.ts'
 import { describeEvents } from './events.ts'
+import { describePhones } from './phones.ts'
 
 let postgres: TestPostgres
 let clickhouse: TestClickhouse
@@ -657,3 +658,4 @@ describe('an event', () => {
 })
 
 describeEvents(() => rig)
+describePhones(() => rig)

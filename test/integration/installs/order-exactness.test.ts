@@ -14,6 +14,8 @@ import { toHash } from '#shared/core/velocity/key-hash.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
 import { createIdentityKeyWriter } from '#shared/io/identity/identity-key-store.ts'
+import { readLinks, toName } from '#shared/io/identity/phone-link-store.ts'
+import { createPhones } from '#shared/io/identity/phones.ts'
 import { createInstallWriter } from '#shared/io/installs/install-store.ts'
 import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
@@ -24,6 +26,7 @@ import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import { decideBatch } from '../../../services/scorer/decide/decide-batch.ts'
 import { createDecodedMessages } from '../../../services/scorer/store/decoded-messages.ts'
 import { storeBatch } from '../../../services/scorer/store/store-batch.ts'
+import { emptyPostgres, walkPhones } from '../../support/identity/walk-phones.ts'
 import { seed } from '../../support/process/seed.ts'
 import { withServerWeights } from '../../support/scoring/server-weights.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
@@ -54,6 +57,7 @@ afterAll(async () => {
 /** A scorer without a broker: another one, or the same one after a restart. */
 function createScorer(raised: Map<string, AlertCandidate>, clickhouse: Clickhouse) {
   const { decide } = makeDecideDeps()
+  const phones = createPhones(clickhouse, emptyPostgres)
   const messages = createDecodedMessages(1_000_000, () => true)
   const observe = {
     ...decide.observe,
@@ -80,7 +84,8 @@ function createScorer(raised: Map<string, AlertCandidate>, clickhouse: Clickhous
     observe,
     decisions: createDecisionWriter(clickhouse),
     replays: createReplayWriter(clickhouse),
-    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse, phones).loadRiskFeatures,
+    phones,
     findPolicy: async () => policy,
     // Some other scorer may always be behind.
     readDecidedWatermark: async () => 0,
@@ -121,6 +126,8 @@ const tables = {
   install_keys: 'tenant_id, key_hash, kind, subject_hash, issuer_hash',
   replays: 'tenant_id, device_id, session_id, event_id, hour',
   identity_keys: 'tenant_id, key_hash, device_id, traits_hash',
+  phone_links: 'tenant_id, device_id',
+  phone_installs: 'tenant_id, phone_id, device_id',
 }
 /** How late a scorer wrote a row again depends on what it remembers; no decision reads it. */
 const ownTimes = ['received_at', 'last_seen_at']
@@ -196,17 +203,20 @@ describe('decisions of one scorer', () => {
   it('come with a row of each registration, and of each replay by the hour', async () => {
     const read = async (query: string) => {
       const result = await clickhouse.query({ query, format: 'JSONCompactEachRow' })
-      return result.json<[string]>()
+      return result.json<[string, boolean]>()
     }
-    expect(await read('select toString(count()) from installs final')).toEqual([
-      [String(stream.registrations)],
+    expect(await read('select toString(count()), true from installs final')).toEqual([
+      [String(stream.registrations), true],
     ])
     const replays = await read(`select concat(tenant_id, ' ', device_id, ' ',
-        toString(JSONExtractInt(body, 'nonce')), ' ', toString(intDiv(toUnixTimestamp(hour), 3600)))
+        toString(JSONExtractInt(body, 'nonce')), ' ', toString(intDiv(toUnixTimestamp(hour), 3600))), network_changed
       from replays final
       inner join (select event_id, body from telemetry final) as telemetry using (event_id)`)
-    expect(new Set(replays.flat())).toEqual(stream.replays)
-    expect(stream.replays.size).toBeGreaterThan(10)
+    expect(new Map(replays)).toEqual(stream.replays)
+    for (const isElsewhere of [false, true]) {
+      const some = [...stream.replays.values()].filter((one) => one === isElsewhere)
+      expect(some.length).toBeGreaterThan(10)
+    }
   })
 
   it('come with the keys of each install and its traits, from the first event with them on', async () => {
@@ -231,6 +241,18 @@ describe('decisions of one scorer', () => {
     expect(expected.size).toBeGreaterThan(300)
   })
 
+  it('come with the phone of each install, as a walk decides it', async () => {
+    const events = stream.messages.flatMap(
+      ({ data, streamOffset }) => decodeBatch(data, streamOffset).events,
+    )
+    const expected = walkPhones(events)
+    const found = await readLinks(clickhouse, expected)
+    const plain = expected.map(({ evidence: _, ...link }) => [toName(link), link] as const)
+    expect(found).toEqual(new Map(plain))
+    const kinds = new Set(expected.map(({ kind }) => kind))
+    expect([...kinds].sort()).toEqual(['first', 'linked', 'possible'])
+  })
+
   it('are equal when all is stored first, in large batches, and decided twice, backwards', async () => {
     const raised = await startOver()
     const scorer = createScorer(raised, clickhouse)
@@ -243,7 +265,7 @@ describe('decisions of one scorer', () => {
     const [decisions, ...others] = await readAll(raised)
     const [expected, ...expectedOthers] = alone
     expect(decisions).toEqual(expected)
-    expect(others.slice(0, 4)).toEqual(expectedOthers.slice(0, 4))
+    expect(others.slice(0, 6)).toEqual(expectedOthers.slice(0, 6))
   })
 
   it('are equal from three scorers at once, with redelivery and restarts', async () => {
@@ -269,9 +291,9 @@ describe('decisions of one scorer', () => {
       }),
     )
     const found = await readAll(raised)
-    expect(found.slice(0, 5)).toEqual(alone.slice(0, 5))
+    expect(found.slice(0, 7)).toEqual(alone.slice(0, 7))
     // Which of several events of a session raises its alert depends on the broker's watermark alone.
-    expect([...raised.keys()].sort()).toEqual((alone[5] as [string, unknown][]).map(([id]) => id))
+    expect([...raised.keys()].sort()).toEqual((alone[7] as [string, unknown][]).map(([id]) => id))
   })
 
   it('are equal on two streams, but for the places in them', async () => {
@@ -320,7 +342,7 @@ describe('decisions on two shards', () => {
       await scorer.store(batch)
       await scorer.decide(batch)
     }
-    expect(await readTables(sharded)).toEqual(alone.slice(0, 5))
+    expect(await readTables(sharded)).toEqual(alone.slice(0, 7))
     // Both have some.
     for (const table of Object.keys(tables)) {
       const counts = await onEveryNode(sharded, async (node) => {

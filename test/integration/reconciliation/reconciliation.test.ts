@@ -11,6 +11,9 @@ import { reconciliationSchema } from '#shared/core/reconciliation/reconciliation
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { answerOnce } from '#shared/io/http/idempotent-answers.ts'
+import { createPhoneAlerts } from '#shared/io/identity/phone-alerts.ts'
+import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts'
+import { createPhoneStore } from '#shared/io/identity/phone-store.ts'
 import { createProver } from '#shared/io/keys/proofs.ts'
 import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
@@ -395,6 +398,10 @@ function createApi() {
       lists: createKeyedLists(postgres, Date.now),
       history,
       users: createUserStore(rig.clickhouse),
+      phones: {
+        ...createPhoneStore(rig.clickhouse, createPhoneCorrections(postgres)),
+        ...createPhoneAlerts(postgres),
+      },
       events: {
         ...createEventStore(rig.clickhouse),
         ...createEventListStore(rig.clickhouse, clocks),

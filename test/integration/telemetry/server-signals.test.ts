@@ -12,6 +12,7 @@ import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import { scoreWithCurrentPolicy } from '../../../services/console/alerts/score-with-current-policy.ts'
 import { explainEvent, readBody } from '../../../services/console/events/explain-event.ts'
 import { setShadowPolicy } from '../../../services/console/policies/manage-shadow.ts'
+import { noPhones } from '../../support/identity/no-phones.ts'
 import { until } from '../../support/process/until.ts'
 import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
@@ -182,7 +183,7 @@ describe('server signals of an event', () => {
 
   it('are part of every explanation, which computes what the edge answered', async () => {
     const { findEvent, findDecision } = createEventStore(rig.clickhouse)
-    const { loadRiskFeatures } = createRiskFeatureStore(rig.clickhouse)
+    const { loadRiskFeatures } = createRiskFeatureStore(rig.clickhouse, noPhones)
     const deps = { postgres: rig.postgres, findEvent, findDecision, loadRiskFeatures }
     for (const name of Object.keys(sent) as (keyof typeof sent)[]) {
       const { event_id: eventId } = toEvent(name)
@@ -208,7 +209,7 @@ describe('server signals of an event', () => {
 
   it('count in what another policy would have made of it', async () => {
     const { findEvent } = createEventStore(rig.clickhouse)
-    const { loadRiskFeatures } = createRiskFeatureStore(rig.clickhouse)
+    const { loadRiskFeatures } = createRiskFeatureStore(rig.clickhouse, noPhones)
     const event = (await findEvent(toEvent('missing').event_id))!
     const stricter = { ...wary, name: 'stricter', thresholds: { review: 10, block: 44 } }
     const verdict = await scoreWithCurrentPolicy(

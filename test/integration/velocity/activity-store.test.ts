@@ -67,17 +67,18 @@ const toSubject = (event: AcceptedEvent): ActivitySubject => ({
   seeksReplay: false,
 })
 const screening = { ...activityBounds, fewKeys: 0 }
-/** Counts with the screen and without it: exceeded rules and retries must be equal. */
+const isCopy = ({ firstCopy }: Activity): boolean => firstCopy !== null
+/** Counts with the screen and without it: exceeded rules, retries and replays must be equal. */
 const loadCounts = async (events: readonly AcceptedEvent[], bounds = activityBounds) => {
-  const subjects = events.map(toSubject)
+  const subjects = events.map((event) => ({ ...toSubject(event), seeksReplay: true }))
   const count = (fewKeys: number) =>
     createActivityStore(clickhouse, { ...bounds, fewKeys }).countActivity(subjects)
   const screened = await count(0)
-  const toDecisive = ({ counts, details, retry }: Activity, index: number) => {
+  const toDecisive = ({ counts, details, firstCopy, replay }: Activity, index: number) => {
     const exceeded = subjects[index]!.rules.filter(
       (rule) => (counts.get(countKey(rule)) ?? 0) > rule.threshold,
     ).map((rule) => [rule, counts.get(countKey(rule)), details.get(countKey(rule))])
-    return { retry, exceeded }
+    return { firstCopy, replay, exceeded }
   }
   expect((await count(10_000)).map(toDecisive)).toEqual(screened.map(toDecisive))
   return screened
@@ -266,7 +267,7 @@ describe('activity', () => {
       return { ...toSubject(event!), tenantId: tenant(n) }
     })
     const answers = await createActivityStore(clickhouse).countActivity(subjects)
-    expect(answers.every(({ counts, retry }) => counts.size === 0 && !retry)).toBe(true)
+    expect(answers.every((one) => one.counts.size === 0 && !isCopy(one))).toBe(true)
   })
 
   it('can be queried for the maximum number of events of a query', async () => {
@@ -285,7 +286,7 @@ describe('activity', () => {
     })
     subjects[activityQueryMax - 1] = toSubject(again!)
     const answers = await createActivityStore(clickhouse).countActivity(subjects)
-    expect(answers.map((one) => one.retry).indexOf(true)).toBe(activityQueryMax - 1)
+    expect(answers.map(isCopy).indexOf(true)).toBe(activityQueryMax - 1)
   })
 
   it('recognises a retry of the same bytes, and only the retry', async () => {
@@ -295,8 +296,60 @@ describe('activity', () => {
     await store.insertTelemetry([later!, first!, other!, first!])
     for (const bounds of [activityBounds, { ...activityBounds, readMin: 1, readPerKey: 0 }]) {
       const known = await loadCounts([first!, later!, other!], bounds)
-      expect(known.map((one) => one.retry)).toEqual([false, true, false])
+      expect(known.map(isCopy)).toEqual([false, true, false])
     }
+  })
+
+  it('knows the first copy of each event, and whether a later one is from another network', async () => {
+    const tenantId = 'copies'
+    const drawn = fc.sample(
+      fc.record({
+        device: fc.integer({ min: 1, max: 4 }),
+        nonce: fc.integer({ min: 1, max: 12 }),
+        network: fc.constantFrom(0, 1, 1, 2),
+      }),
+      { seed, numRuns: 120 },
+    )
+    const facts = drawn.map(({ device, nonce, network }, n): EventFacts => {
+      const connection = network === 0 ? undefined : makeConnection({ country: 'DE' }, network)
+      const receivedAtMs = nowMs - (drawn.length - n) * 1_000
+      return { tenantId, deviceId: `d-${device}`, nonce, receivedAtMs, connection }
+    })
+    const events = facts.map((one, n) => makeEvents([one], n + 1)[0]!)
+    await store.insertTelemetry(events.slice(50))
+    await store.insertTelemetry(events.slice(0, 90))
+    const known = await loadCounts(events)
+    const networkOf = ({ connection }: AcceptedEvent) => connection?.network
+    const expected = events.map((event) => {
+      const first = events.find(({ event_id: id }) => id === event.event_id)!
+      if (first === event) return null
+      const networks = new Set([first, event].map(networkOf))
+      const networkChanged = networks.size === 2 && !networks.has(undefined)
+      return { firstAtMs: first.received_at, networkChanged }
+    })
+    expect(known.map(({ firstCopy }) => firstCopy)).toEqual(expected)
+    const changes = expected.map((one) => one?.networkChanged)
+    expect(new Set(changes)).toEqual(new Set([undefined, false, true]))
+    expect(known.filter(({ replay }) => replay?.networkChanged).length).toBeGreaterThan(0)
+  })
+
+  it('takes the copies of an event in one message for one, from the network of the first', async () => {
+    const of = { tenantId: 'one-message', receivedAtMs: nowMs }
+    const from = (network: number) => ({ connection: makeConnection({}, network) })
+    const [event] = makeEvents([{ ...of, ...from(1) }], 1)
+    const [elsewhere] = makeEvents([{ ...of, ...from(2) }], 1)
+    const [again] = makeEvents([{ ...of, ...from(1) }], 2)
+    const [next] = makeEvents([{ ...of, ...from(1), nonce: 2 }], 3)
+    const judge = async () => {
+      const known = await loadCounts([event!, again!, next!])
+      return known.map(({ firstCopy, replay }) => ({ firstCopy, replay }))
+    }
+    const firstCopy = { firstAtMs: nowMs, networkChanged: false }
+    const expected = [null, firstCopy, null].map((copy) => ({ firstCopy: copy, replay: null }))
+    await store.insertTelemetry([event!, elsewhere!, again!, next!])
+    expect(await judge()).toEqual(expected)
+    await clickhouse.command({ query: 'optimize table activity final' })
+    expect(await judge()).toEqual(expected)
   })
 
   it('looks back as far as each rule, with any other rules', async () => {
@@ -403,7 +456,7 @@ describe('activity', () => {
       // The latest 20,000, of which the later of the two is one.
       const counts = known.map((one) => one.counts.get('devices_per_user:86400'))
       expect(counts).toEqual([19_999, 20_000])
-      expect(known.map((one) => one.retry)).toEqual([false, false])
+      expect(known.map(isCopy)).toEqual([false, false])
       // Once the hot key is known, the store does not try to query all of its rows.
       expect(screened > 0).toBe(!isKnown)
     }

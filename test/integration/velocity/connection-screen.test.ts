@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { VelocityMetric, VelocityRule } from '#shared/core/policies/policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { countKey } from '#shared/core/velocity/correlation.ts'
+import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { activityBounds } from '#shared/io/velocity/activity-rows-store.ts'
@@ -17,6 +18,10 @@ import {
   countConnections,
   makeConnection,
 } from '../../support/velocity/connection-model.ts'
+import {
+  numbersRead,
+  readWithoutConnections,
+} from '../../support/velocity/reader-without-connections.ts'
 
 let server: TestClickhouse
 let clickhouse: Clickhouse
@@ -190,6 +195,67 @@ describe('the screen', () => {
     for (const metric of networks) {
       expect(new Set(await countScreened(events, ruleOf(metric, 0)))).toEqual(new Set([0]))
     }
+  })
+})
+
+describe('rows of connections', () => {
+  it('disturb no scorer that does not know them', async () => {
+    const drawn = fc.sample(
+      fc.record({
+        device: fc.integer({ min: 1, max: 5 }),
+        session: fc.integer({ min: 1, max: 9 }),
+        user: fc.integer({ min: 1, max: 9 }),
+        agoMinutes: fc.integer({ min: 0, max: 60 }),
+        counter: fc.integer({ min: 1, max: 30 }),
+        found: fc.boolean(),
+        from: fc.constantFrom(...connectionFacts),
+        network: fc.integer({ min: 1, max: 3 }),
+        nonce: fc.integer(),
+      }),
+      { seed, numRuns: 120 },
+    )
+    const insert = async (tenantId: string, isMeasured: boolean) => {
+      // Some come again.
+      const facts = [...drawn, ...drawn.slice(0, 20)].map(
+        ({ from, network, ...one }): EventFacts => ({
+          tenantId,
+          deviceId: `d-${one.device}`,
+          sessionId: `s-${one.session}`,
+          userId: `u-${one.user}`,
+          receivedAtMs: nowMs - one.agoMinutes * minuteMs,
+          nonce: one.nonce,
+          signals: { root: { su_binary: one.found } },
+          install: { token_id: 't', attested_key: 'k', counter: one.counter },
+          ...(isMeasured ? { connection: makeConnection(from, network) } : {}),
+        }),
+      )
+      const events = facts.flatMap((one, n) => makeEvents([one], n + 1))
+      await store.insertTelemetry(events)
+    }
+    await Promise.all([insert('unmeasured', false), insert('is-measured', true)])
+    const idsOf = { device: 'd', session: 's', user: 'u' } as const
+    const hashesOf = (kind: keyof typeof idsOf) =>
+      Array.from({ length: 9 }, (_, n) => toKeyHash(kind, `${idsOf[kind]}-${n + 1}`))
+    const suspected = new Set<string>()
+    for (const kind of ['device', 'session', 'user'] as const) {
+      const asked = { hashes: hashesOf(kind), afterMs: nowMs - 60 * minuteMs }
+      const read = (tenantId: string) => readWithoutConnections(clickhouse, { tenantId, ...asked })
+      const [without, present] = [await read('unmeasured'), await read('is-measured')]
+      expect(present.size).toBe(without.size)
+      for (const [hash, expected] of without) {
+        const found = present.get(hash)!
+        const numbers = ({ rows }: typeof found) =>
+          rows.map((row) => numbersRead[kind].map((place) => row[place]))
+        // An event's hash is of its body, which names the tenant.
+        const plain = (rows: ReturnType<typeof numbers>) => rows.map((row) => row.toSpliced(-2, 1))
+        expect(plain(numbers(found))).toEqual(plain(numbers(expected)))
+        // More suspects cost a read; a missing one would lose a count.
+        expect(found.suspected).toEqual(expect.arrayContaining(expected.suspected))
+        if (kind === 'device') expect(found.sightings).toHaveLength(expected.sightings.length)
+        for (const metric of expected.suspected) suspected.add(metric)
+      }
+    }
+    expect(suspected.size).toBe(8)
   })
 })
 

@@ -5,6 +5,7 @@ import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { makeEvents } from '../../support/telemetry/accepted-events.ts'
+import { hostingConnection, plainConnection } from '../../support/telemetry/connections.ts'
 
 let server: TestClickhouse
 let clickhouse: Clickhouse
@@ -36,6 +37,7 @@ describe('the earlier events of a session', () => {
       sessionId,
       nonce,
       receivedAtMs: nowMs + nonce,
+      connection: [hostingConnection, plainConnection][nonce],
     }))
     const events = makeEvents(facts, 3)
     const foreign = makeEvents([{ ...facts[0]!, tenantId: 'another' }], 2)
@@ -46,12 +48,18 @@ describe('the earlier events of a session', () => {
     const find = (some: number[]) =>
       findEarlierEvents(clickhouse, { parts, excludedStreamOffsets: some })
     const found = await find(known)
+    const [alone] = await findEarlierEvents(clickhouse, {
+      parts: [part('b', events[3]!.streamOffset)],
+      excludedStreamOffsets: [],
+    })
+    expect(alone!.connection).toEqual(plainConnection)
     expect(found.map((event) => event.event_id)).toEqual([events[0]!.event_id, events[2]!.event_id])
     // A message also has the lengths of its elements.
     const { bodyBytes, head_bytes, body_bytes, ...plain } = events[0] as (typeof events)[0] &
       Record<'head_bytes' | 'body_bytes', number>
+    const { address, latitude, longitude, ...connection } = hostingConnection
     // A stored event without server signals has none.
-    expect(found[0]).toEqual({ ...plain, server_signals: {} })
+    expect(found[0]).toEqual({ ...plain, server_signals: {}, connection })
     expect(await find([events[0]!.streamOffset, events[2]!.streamOffset, ...known])).toEqual([])
   })
 

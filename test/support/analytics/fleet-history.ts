@@ -19,10 +19,12 @@ import {
   type Stories,
 } from '../../../deploy/fleet/history/history-plan.ts'
 import { encodeBatch, toWaiterBytes } from '../../../services/ingest/group-commit.ts'
+import { insertLinks } from '../identity/phone-links.ts'
 import { cookbookSpan, historyEndMs, historyStartMs } from './cookbook-span.ts'
 import { type HistoryEvent, type RaisedHistory, raiseAlerts } from './history-alerts.ts'
 import { toHistoryConnection } from './history-connections.ts'
 import { makeRegistrations } from './history-installs.ts'
+import { makeLinks } from './history-phones.ts'
 
 export type FleetHistory = RaisedHistory & { events: HistoryEvent[]; stories: Stories }
 
@@ -78,6 +80,7 @@ export async function insertHistory(clickhouse: Clickhouse, history: FleetHistor
     if (outcome.refused.length > 0) throw new Error('an event of the history was refused')
   }
   await createInstallWriter(clickhouse).insertRegistrations(makeRegistrations(history.events))
+  await insertLinks(clickhouse, makeLinks(history.events))
   for (const some of pages(history.alertRows)) await insertAlertRows(clickhouse, 1, some)
   for (const some of pages(history.deliveryRows)) await insertDeliveryRows(clickhouse, 1, some)
 }

@@ -69,6 +69,7 @@ export async function insertReplays(
     return {
       event: { ...event, received_at: event.received_at + hourMs },
       firstAtMs: event.received_at,
+      networkChanged: false,
     }
   })
   await inTime(async () => {

@@ -17,6 +17,9 @@ import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { answerOnce } from '#shared/io/http/idempotent-answers.ts'
 import { createInternalServer } from '#shared/io/http/internal-server.ts'
+import { createPhoneAlerts } from '#shared/io/identity/phone-alerts.ts'
+import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts'
+import { createPhoneStore } from '#shared/io/identity/phone-store.ts'
 import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
@@ -93,6 +96,10 @@ export async function createApiRig(
       answerOnce: (call, work) => answerOnce(postgres, call, work),
       history: createHistoryStore(clickhouse),
       users: createUserStore(clickhouse),
+      phones: {
+        ...createPhoneStore(clickhouse, createPhoneCorrections(postgres)),
+        ...createPhoneAlerts(postgres),
+      },
       events: {
         ...createEventStore(clickhouse),
         ...createEventListStore(clickhouse, {

@@ -12,6 +12,8 @@ import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createNetworkStore } from '#shared/io/devices/network-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
+import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts'
+import { createPhoneStore } from '#shared/io/identity/phone-store.ts'
 import { createSealer } from '#shared/io/keys/console-keys.ts'
 import { createKnownForm } from '#shared/io/keys/key-form.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
@@ -185,6 +187,7 @@ export async function createConsoleRig(
       users: createUserStore(absentClickhouse),
       links: createLinkStore(absentClickhouse),
       networks: createNetworkStore(absentClickhouse),
+      phones: createPhoneStore(absentClickhouse, createPhoneCorrections(postgres)),
       signalHistory: createSignalHistoryStore(absentClickhouse),
       eventList: createEventListStore(absentClickhouse, {
         nowMs: Date.now,

@@ -11,6 +11,7 @@ export async function describePublicApi(): Promise<{ paths?: Record<string, unkn
     alerts: none,
     history: none,
     users: none,
+    phones: none,
     events: none,
     policies: none,
     lists: none,

@@ -30,6 +30,7 @@ export function makeDecideDeps({
     differing: () => undefined,
     retried: () => undefined,
     replayed: () => undefined,
+    linked: () => undefined,
     dropped,
   } as unknown as ScorerObserver
   const decide: DecideBatchDeps = {
@@ -47,6 +48,7 @@ export function makeDecideDeps({
       },
     },
     replays: { insertReplays: async () => undefined },
+    phones: { insertLinks: async () => undefined },
     loadRiskFeatures: async (events) => {
       onKnown(events)
       return events.map(() => noRiskFeatures)

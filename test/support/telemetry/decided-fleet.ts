@@ -14,6 +14,7 @@ import { createDecisionWriter } from '#shared/io/telemetry/decision-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import { decideBatch } from '../../../services/scorer/decide/decide-batch.ts'
+import { noPhones } from '../identity/no-phones.ts'
 import { type EventFacts, makeEvents, signalsOf } from './accepted-events.ts'
 import { anyConnection } from './connections.ts'
 import { makeDecideDeps } from './decide-deps.ts'
@@ -133,7 +134,7 @@ async function decideAll(
   const byOffset = new Map(stream.map((event) => [event.streamOffset, event]))
   const deps = {
     ...decide,
-    loadRiskFeatures: createRiskFeatureStore(clickhouse).loadRiskFeatures,
+    loadRiskFeatures: createRiskFeatureStore(clickhouse, noPhones).loadRiskFeatures,
     decisions: createDecisionWriter(clickhouse),
     reconciliation: createReconciliationWriter(clickhouse),
     shadow: {

@@ -126,6 +126,8 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
         devices_per_network: () => 0,
         users_per_network: () => 0,
         impossible_travel: () => 0,
+        installs_per_phone: () => 0,
+        users_per_phone: () => 0,
         signal_flips: () => {
           const { flips, signal } = flipsOf(own)
           const blamed = bug === 'blames_another_signal_for_flips' ? 'root.jailbroken' : signal

@@ -9,6 +9,7 @@ import type { Registration } from '#shared/core/installs/registration.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
+import { makeConnection } from '../velocity/connection-model.ts'
 import { type EventFacts, makeElement, makeRegistrationElement } from './accepted-events.ts'
 
 type Sent =
@@ -29,8 +30,11 @@ export type OrderedStream = {
   /** By `tenant device nonce` of the event. */
   told: Map<string, Told>
   registrations: number
-  /** Copies that are replays, by `tenant device nonce hour`. */
-  replays: Set<string>
+  /**
+   * Copies that are replays, by `tenant device nonce hour`, with whether the first one of the hour
+   * is from another network.
+   */
+  replays: Map<string, boolean>
 }
 
 const anyElement = fc.record({
@@ -41,8 +45,9 @@ const anyElement = fc.record({
   model: fc.integer({ min: 1, max: 60 }),
   verdict: fc.constantFrom('verified', 'verified', 'rejected') as fc.Arbitrary<'verified'>,
   what: fc.constantFrom('event', 'event', 'event', 'registration', 'again'),
-  back: fc.integer({ min: 1, max: 60 }),
+  back: fc.integer({ min: 1, max: 90 }),
   hasInstall: fc.boolean(),
+  network: fc.constantFrom(0, 1, 1, 1, 2),
   step: fc.integer({ min: 0, max: 3 }),
 })
 
@@ -55,10 +60,14 @@ export function makeOrderedStream(
   const counters = new Map<string, number>()
   const sent: Sent[] = []
   drawn.forEach((one, n) => {
-    const atMs = startMs + n * 20 * secondMs
+    const atMs = startMs + n * 12 * secondMs
     const earlier = sent[n - one.back]
     if (one.what === 'again' && earlier?.kind === 'event') {
-      const facts = { ...earlier.facts, receivedAtMs: atMs }
+      const since = sent.slice(n - one.back)
+      const { tenantId } = earlier.facts
+      const isApart = since.filter((other) => tenantOf(other) === tenantId).length >= sizeMax
+      const connection = isApart ? toConnection(one) : earlier.facts.connection
+      const facts = { ...earlier.facts, receivedAtMs: atMs, connection }
       sent.push({ kind: 'event', facts, atMs })
     } else if (one.what === 'registration') {
       sent.push({ kind: 'registration', atMs, facts: toRegistration(one, n) })
@@ -75,6 +84,10 @@ export function makeOrderedStream(
 }
 
 const tenantOf = (one: Sent) => (one.kind === 'event' ? one.facts.tenantId : one.facts.tenant_id)
+
+/** Copies in one message are one: there they come from one network. */
+const toConnection = ({ network }: Drawn): EventFacts['connection'] =>
+  network === 0 ? undefined : makeConnection({}, network)
 
 type Drawn = typeof anyElement extends fc.Arbitrary<infer T> ? T : never
 
@@ -114,6 +127,7 @@ function toEvent(
   const event: EventFacts = {
     ...facts,
     nonce: n,
+    connection: toConnection(one),
     signals: { root: { magisk_detected: n % 7 === 0 } },
     ...(n % 4 === 0 ? {} : { more: { device: toDevice(one) } }),
     ...(n % 5 === 0 ? { userId: `u-${one.model % 6}` } : {}),
@@ -141,6 +155,7 @@ const toDevice = ({ model, key, step }: Drawn) => ({
 })
 
 const sizes = [1, 3, 9, 2, 17, 5]
+const sizeMax = Math.max(...sizes)
 
 function toMessages(sent: readonly Sent[], createdMs = 0): ConsumedMessage[] {
   const messages: ConsumedMessage[] = []
@@ -167,7 +182,7 @@ function toMessages(sent: readonly Sent[], createdMs = 0): ConsumedMessage[] {
 /** Finds everything by looking back at the whole stream for each event. */
 function walk(sent: readonly Sent[]): Pick<OrderedStream, 'told' | 'registrations' | 'replays'> {
   const told = new Map<string, Told>()
-  const replays = new Set<string>()
+  const replays = new Map<string, boolean>()
   let registrations = 0
   sent.forEach((one, n) => {
     if (one.kind === 'registration') {
@@ -178,8 +193,9 @@ function walk(sent: readonly Sent[]): Pick<OrderedStream, 'told' | 'registration
     const before = sent.slice(0, n)
     const first = before.find((other) => isCopy(other, name))
     if (first !== undefined) {
-      if (one.atMs - first.atMs > retryMaxMs) {
-        replays.add(`${name} ${Math.floor(one.atMs / 3_600_000)}`)
+      const hour = `${name} ${Math.floor(one.atMs / 3_600_000)}`
+      if (isReplay(one, first) && !replays.has(hour)) {
+        replays.set(hour, isElsewhere(one, first))
       }
       return
     }
@@ -194,7 +210,15 @@ function walk(sent: readonly Sent[]): Pick<OrderedStream, 'told' | 'registration
 
 export const nameOf = ({ tenantId, deviceId, nonce }: EventFacts): string =>
   `${tenantId} ${deviceId} ${nonce}`
-const isCopy = (one: Sent, name: string) => one.kind === 'event' && nameOf(one.facts) === name
+type SentEvent = Extract<Sent, { kind: 'event' }>
+const isReplay = (copy: SentEvent, first: SentEvent) =>
+  copy.atMs - first.atMs > retryMaxMs || isElsewhere(copy, first)
+function isElsewhere(copy: SentEvent, first: SentEvent): boolean {
+  const networks = [copy, first].map(({ facts }) => facts.connection?.network)
+  return !networks.includes(undefined) && networks[0] !== networks[1]
+}
+const isCopy = (one: Sent, name: string): one is SentEvent =>
+  one.kind === 'event' && nameOf(one.facts) === name
 
 function isShared({ tenantId, install }: EventFacts, before: readonly Sent[]): boolean {
   if (install === undefined) return false
@@ -226,7 +250,7 @@ function isReused(own: EventFacts, before: readonly Sent[]): boolean {
   )
 }
 
-/** Whether, of the device's copies since its last new event, one came late. */
+/** Whether, of the device's copies since its last new event, one is a replay. */
 function isReplayed({ tenantId, deviceId }: EventFacts, before: readonly Sent[]): boolean {
   const own = before.flatMap((one) => (one.kind === 'event' ? [one] : []))
   const ofDevice = own.filter(
@@ -236,7 +260,7 @@ function isReplayed({ tenantId, deviceId }: EventFacts, before: readonly Sent[])
     const copy = ofDevice[at]!
     const first = ofDevice.find((one) => nameOf(one.facts) === nameOf(copy.facts))!
     if (first === copy) return false
-    if (copy.atMs - first.atMs > retryMaxMs) return true
+    if (isReplay(copy, first)) return true
   }
   return false
 }

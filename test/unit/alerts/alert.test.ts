@@ -81,6 +81,7 @@ describe('an alert', () => {
         device: { device_id: 'd' },
         session: { session_id: 's' },
         user: { user_id: 'u' },
+        phone: null,
       },
       flags: ['ROOTED', 'HIGH_VELOCITY'],
       reasons,
@@ -93,6 +94,9 @@ describe('an alert', () => {
       assignee: null,
     })
     expect(alertSchema.parse(alert)).toEqual(alert)
+    const phone = { phone_id: 'phn_1', phone_confidence: 0.995000004768 }
+    const known = toAlert({ ...row, ...phone, ...unchanged })
+    expect(known.entity.phone).toEqual({ phone_id: 'phn_1', confidence: 0.995 })
   })
 
   test('names the app and the phone, in texts that Postgres can store', () => {
@@ -166,7 +170,7 @@ describe('an alert', () => {
     const candidate = decideAlert(eventOf(), risk('REVIEW'))!
     const row = toAlertRow(candidate, { seq: 1, createdAt: new Date(0) })
     const alert = toAlert({ ...row, ...unchanged })
-    expect(Object.keys(alert.entity)).toEqual(['device', 'session'])
+    expect(Object.keys(alert.entity)).toEqual(['device', 'session', 'phone'])
   })
 })
 

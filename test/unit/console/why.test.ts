@@ -50,6 +50,50 @@ describe('evidence as text', () => {
     ])
   })
 
+  it.each([
+    [
+      'late',
+      { metric: 'seconds_after_first_copy', count: 7_300, threshold: 600 },
+      [
+        'an event came again 2 hours after its first copy',
+        'a client’s own retries come within 10 minutes',
+      ],
+    ],
+    [
+      'late and from another network',
+      { metric: 'seconds_after_first_copy', count: 601, threshold: 600, network_changed: true },
+      [
+        'an event came again 10 minutes after its first copy',
+        'a client’s own retries come within 10 minutes',
+        'the copy came from another network',
+      ],
+    ],
+    [
+      'soon and from another network',
+      {
+        metric: 'networks_of_event',
+        count: 2,
+        threshold: 1,
+        network_changed: true,
+        seconds_after_first_copy: 1,
+        capped: true,
+      },
+      [
+        'an event came again 1 second after its first copy',
+        'the copy came from another network',
+        'limited to the highest score allowed',
+      ],
+    ],
+  ])('says of a replay that came %s by what it is one', (_, found, expected) => {
+    const evidence = { ...found, window: '30d', signal: 'attestation.replayed' }
+    const at = { replayed_at: '2026-06-01T00:00:00.000Z' }
+    expect(textsOf({ ...evidence, ...at })).toEqual([
+      ...expected,
+      'signal: attestation.replayed',
+      'replayed at: 2026-06-01T00:00:00.000Z',
+    ])
+  })
+
   it('shows unknown evidence unchanged', () => {
     expect(textsOf({ signals: [], client_score: 3, fields: ['user_id'] })).toEqual([
       'client score: 3',

@@ -18,7 +18,7 @@ const atMs = Date.UTC(2026, 5, 1)
 const facts: OrderFacts = {
   sharedKey: { kind: 'remote_issuer', count: 2 },
   reusedCounter: { counter: 4, highest: 6 },
-  replay: { firstAtMs: atMs - 3_600_000, atMs },
+  replay: { firstAtMs: atMs - 3_600_000, atMs, networkChanged: false },
 }
 const policy = withServerWeights(defaultPolicy, {
   cap: 80,
@@ -73,6 +73,43 @@ describe('what the order tells', () => {
         },
       },
     ])
+  })
+
+  it.each([
+    [
+      'late and from another network',
+      3_600_500,
+      {
+        metric: 'seconds_after_first_copy',
+        count: 3_600,
+        threshold: 600,
+        network_changed: true,
+      },
+    ],
+    [
+      'soon and from another network',
+      2_500,
+      {
+        metric: 'networks_of_event',
+        count: 2,
+        threshold: 1,
+        network_changed: true,
+        seconds_after_first_copy: 2,
+      },
+    ],
+  ])('tells of a copy that came %s by what and after how long', (_, afterMs, expected) => {
+    const replay = { firstAtMs: atMs - afterMs, atMs, networkChanged: true }
+    const [found] = findAttestation({ ...noOrderFacts, replay }, policy, { reasons: [], context })
+    expect(found).toEqual({
+      code: 'REPLAYED',
+      weight: 25,
+      evidence: {
+        window: '30d',
+        replayed_at: '2026-06-01T00:00:00.000Z',
+        signal: 'attestation.replayed',
+        ...expected,
+      },
+    })
   })
 
   it('stays within the cap, of which the edge may have used some', () => {

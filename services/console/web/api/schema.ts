@@ -725,6 +725,7 @@ export interface paths {
                                     user?: {
                                         user_id: string;
                                     };
+                                    phone: components["schemas"]["AlertPhone"] | null;
                                 };
                                 flags: components["schemas"]["Flag"][];
                                 reasons: components["schemas"]["Reason"][];
@@ -780,6 +781,7 @@ export interface paths {
                                     user?: {
                                         user_id: string;
                                     };
+                                    phone: components["schemas"]["AlertPhone"] | null;
                                 };
                                 flags: components["schemas"]["Flag"][];
                                 reasons: components["schemas"]["Reason"][];
@@ -893,6 +895,7 @@ export interface paths {
                                 user?: {
                                     user_id: string;
                                 };
+                                phone: components["schemas"]["AlertPhone"] | null;
                             };
                             flags: components["schemas"]["Flag"][];
                             reasons: components["schemas"]["Reason"][];
@@ -1214,6 +1217,7 @@ export interface paths {
                                         user?: {
                                             user_id: string;
                                         };
+                                        phone: components["schemas"]["AlertPhone"] | null;
                                     };
                                     flags: components["schemas"]["Flag"][];
                                     reasons: components["schemas"]["Reason"][];
@@ -1276,6 +1280,7 @@ export interface paths {
                                         user?: {
                                             user_id: string;
                                         };
+                                        phone: components["schemas"]["AlertPhone"] | null;
                                     };
                                     flags: components["schemas"]["Flag"][];
                                     reasons: components["schemas"]["Reason"][];
@@ -1362,6 +1367,117 @@ export interface paths {
                             complete: boolean;
                             sessions_searched: boolean;
                         };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/phones/{phone_id}": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    phone_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            phone: {
+                                phone_id: string;
+                                first_seen_at: string;
+                                last_seen_at: string;
+                                risk_score: number;
+                                installs: components["schemas"]["PhoneInstall"][];
+                                installs_total: number;
+                                users: components["schemas"]["PhoneUser"][];
+                                users_total: number;
+                            };
+                            alerts: {
+                                total: number;
+                                data: {
+                                    alert_id: string;
+                                    tenant_id: string;
+                                    event_id: string;
+                                    seq: number;
+                                    decision: {
+                                        action: "REVIEW" | "BLOCK";
+                                        severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
+                                        risk_score: number;
+                                    };
+                                    rasp_score: number;
+                                    entity: {
+                                        device: {
+                                            device_id: string;
+                                        };
+                                        session: {
+                                            session_id: string;
+                                        };
+                                        user?: {
+                                            user_id: string;
+                                        };
+                                        phone: components["schemas"]["AlertPhone"] | null;
+                                    };
+                                    flags: components["schemas"]["Flag"][];
+                                    reasons: components["schemas"]["Reason"][];
+                                    disposition: components["schemas"]["Disposition"];
+                                    platform?: string;
+                                    sdk_version?: string;
+                                    app_version?: string;
+                                    device_model?: string;
+                                    connection: components["schemas"]["Connection"] | null;
+                                    created_at: string;
+                                    updated_at: string;
+                                    assignee: string | null;
+                                    notes: number;
+                                }[];
+                            };
+                            corrections: components["schemas"]["PhoneCorrection"][];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/phone-corrections": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        device_id: string;
+                        phone_id: string | null;
+                        reason: string;
+                        expected_phone_id?: string;
+                    };
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": components["schemas"]["PhoneCorrection"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/phone-corrections/{correction_id}/undo": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    correction_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["PhoneCorrection"];
                     };
                 };
             };
@@ -3836,6 +3952,10 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         Action: "ALLOW" | "REVIEW" | "BLOCK";
+        AlertPhone: {
+            phone_id: string;
+            confidence: number;
+        };
         BulkJob: {
             job_id: string;
             tenant_id: string;
@@ -3894,6 +4014,7 @@ export interface components {
             device_model?: string;
             connection: components["schemas"]["Connection"] | null;
             install: components["schemas"]["DeviceInstall"] | null;
+            phone?: components["schemas"]["DevicePhone"] | null;
             users_seen_on: string[];
             users_cursor: string | null;
             sessions: components["schemas"]["Session"][];
@@ -3906,6 +4027,11 @@ export interface components {
             level: "strongbox" | "hardware" | "software" | "none";
             registered_at: string;
             expires_at: string;
+        };
+        DevicePhone: {
+            phone_id: string;
+            confidence: number;
+            installs: number;
         };
         Disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
         Erasure: {
@@ -3964,6 +4090,7 @@ export interface components {
             device_brand?: string;
             device_model?: string;
             connection: components["schemas"]["Connection"] | null;
+            phone?: components["schemas"]["DevicePhone"] | null;
             received_at: string;
             occurred_at?: string;
             rasp_score: number;
@@ -3986,6 +4113,7 @@ export interface components {
                 sdk_version: string;
                 platform: string;
                 epoch: number;
+                connection: components["schemas"]["Connection"] | null;
             };
             policy: {
                 version: number;
@@ -4207,6 +4335,44 @@ export interface components {
             expired: boolean;
             differences: components["schemas"]["LedgerDifference"][];
         };
+        PhoneCorrection: {
+            correction_id: string;
+            device_id: string;
+            from_phone_id: string;
+            phone_id: string;
+            kind: "join" | "split";
+            reason: string;
+            by: string;
+            at: string;
+            undone_by: string | null;
+            undone_at: string | null;
+            in_force: boolean;
+        };
+        PhoneEvidence: {
+            field: string;
+            level: number;
+            weight: number;
+            holders: number | null;
+        };
+        PhoneInstall: {
+            device_id: string;
+            link: "first" | "linked" | "possible" | "corrected";
+            confidence: number;
+            evidence: components["schemas"]["PhoneEvidence"][];
+            decided_phone_id: string;
+            possible_phone_id: string | null;
+            possible_confidence: number | null;
+            identifiers_shared: boolean;
+            first_seen_at: string;
+            last_seen_at: string;
+            risk_score: number;
+        };
+        PhoneUser: {
+            user_id: string;
+            first_seen_at: string;
+            last_seen_at: string;
+            installs: number;
+        };
         Problem: {
             type: string;
             title: string;
@@ -4231,6 +4397,8 @@ export interface components {
                 | "not_found"
                 | "device_not_found"
                 | "user_not_found"
+                | "phone_not_found"
+                | "phone_correction_not_found"
                 | "alert_not_found"
                 | "tenant_not_found"
                 | "delivery_not_found"
@@ -4249,6 +4417,7 @@ export interface components {
                 | "request_timeout"
                 | "conflict"
                 | "alert_changed"
+                | "phone_changed"
                 | "tenant_exists"
                 | "recovery_pending"
                 | "recovery_changed"
@@ -4496,6 +4665,7 @@ export interface components {
             last_seen_at: string;
             peak_rasp_score: number;
             risk_score: number;
+            phone?: components["schemas"]["DevicePhone"] | null;
         };
         UserSession: {
             session_id: string;

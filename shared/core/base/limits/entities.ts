@@ -71,3 +71,45 @@ export const phoneInstallsMax = 20
 
 /** Phones that may share an identifier which still names one of them. */
 export const strongSharersMax = 2
+
+/**
+ * Installs of a phone that one answer shows, the latest ones, and to which analysts may add: 200
+ * with ten comparisons of 80 bytes each are 160 kB. A phone that grows by itself stops at twenty
+ * unless a strong identifier speaks for more.
+ */
+export const phoneInstallsShownMax = 200
+/** Users, and alerts, of a phone in one answer, the latest ones. */
+export const phoneUsersShownMax = 200
+export const phoneAlertsShownMax = 50
+/** Bytes of ids in one query about phones: ClickHouse takes 128 KiB of a parameter. */
+export const phoneLookUpBytesMax = 96 * 1024
+/** Corrections of phones of one tenant that are not undone: 400 bytes each, 4 MB. */
+export const phoneCorrectionsMax = 10_000
+/** How long an undone correction is kept, as long as the audit log by default. */
+export const undoneCorrectionsKeptDays = 400
+/** Corrections of the installs of a phone in one answer, the latest ones: 80 kB of 400 bytes. */
+export const correctionsShownMax = 200
+/** Answers about phones that are read at once: each has some queries of two threads for 3 s. */
+export const phoneReadLimits = { perTenant: 2, total: 4, queuePerTenant: 50, waitMs: 5_000 }
+
+/**
+ * Installs of which a value's holders are read one by one: those with an identifier or a user, of
+ * which one phone may have had many, and those with common traits. A value on more counts its
+ * installs as phones and leads to none of them. 1,024 of 60 bytes are 60 KB.
+ */
+export const personalHoldersMax = 1_024
+export const traitHoldersMax = 32
+/** Of a value with so many sampled installs, which are 3,000, only those are counted from then on. */
+export const sampledHoldersMin = 48
+/** One install in so many is in the sample; the view `identity_samples_of_keys` has the same. */
+export const installsPerSample = 64
+/** A tenant of fewer phones is taken for one of so many: a sample says nothing of fewer. */
+export const tenantPhonesMin = 1_000
+/** Keys, or installs, in one query: hashes of 21 bytes, ids of 260 at most; 5 MB of text. */
+export const identityQueryMax = 20_000
+/** Links in memory: 400 bytes each are 40 MB; an install that is not among them costs one row. */
+export const linksInMemoryMax = 100_000
+/** How long a link in memory is taken for stored; then it is read again. */
+export const linkKnownMs = 3_600_000
+/** First traits of installs in memory, of those that new ones are compared with: 1 KB each, 10 MB. */
+export const firstTraitsInMemoryMax = 10_000

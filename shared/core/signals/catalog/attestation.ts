@@ -90,8 +90,10 @@ export const attestationSignals = {
     grade: 'medium',
     flag: 'REPLAYED',
     description:
-      'An earlier event of the device came again, late or from another network. Hits clients that ' +
-      'repeat a request whose answer was lost, after a change of network too.',
+      'An earlier event of the device came again, after more than ten minutes or from another ' +
+      'network (/24 of IPv4, /48 of IPv6). Hits clients that repeat a request whose answer was ' +
+      'lost: a phone that changed from Wi-Fi to the mobile network, from IPv4 to IPv6, or to ' +
+      'another exit of a VPN in between.',
     sources: ['Fingerprint'],
   },
   app_unknown: {

@@ -50,6 +50,16 @@ export function AlertFacts({ alert }: { alert: Alert }) {
         {user}
       </Link>
     ),
+    phone_id: entity.phone && (
+      <Link
+        className="break-all font-mono text-sm"
+        params={{ tenant, phoneId: entity.phone.phone_id }}
+        title={`Confidence ${entity.phone.confidence}`}
+        to="/t/$tenant/phones/$phoneId"
+      >
+        {entity.phone.phone_id}
+      </Link>
+    ),
     session_id: <SessionLink id={entity.session.session_id} tenant={tenant} />,
     event_id: (
       <Link

@@ -1,4 +1,4 @@
-/** The latest alerts of a device or a user, with a link to all of them. */
+/** The latest alerts of a device, a user or a phone, with a link to all of them. */
 import { Link } from '@tanstack/react-router'
 import type { AnswerOf } from '../../api/client.ts'
 import { ActionBadge, SeverityBadge } from '../../components/badge.tsx'
@@ -26,7 +26,7 @@ const columns: Column<Alert>[] = [
   },
   {
     id: 'score',
-    head: 'Score',
+    head: 'Risk',
     numeric: true,
     cell: ({ decision }) => decision.risk_score,
     width: '5rem',
@@ -61,16 +61,23 @@ export function LatestAlerts({
 }: {
   tenant: string
   alerts: Alerts
-  filter: { device_id: string } | { user_id: string }
+  /** Of all of them; a phone has none, since alerts are found by install. */
+  filter?: { device_id: string } | { user_id: string }
 }) {
   return (
     <Panel
       action={
-        total > 0 && (
-          <Link search={filter} params={{ tenant }} to="/t/$tenant/alerts">
-            All {total.toLocaleString('en')}
-          </Link>
-        )
+        filter === undefined
+          ? total > data.length && (
+              <span className="text-muted">
+                the latest {data.length} of {total.toLocaleString('en')}
+              </span>
+            )
+          : total > 0 && (
+              <Link search={filter} params={{ tenant }} to="/t/$tenant/alerts">
+                All {total.toLocaleString('en')}
+              </Link>
+            )
       }
       title="Alerts"
     >

@@ -12,11 +12,18 @@ export type Session = {
   session_id: string
   /** Of a user's sessions, which are on several devices. */
   device_id?: string
-  rasp_action: string
+  action: string
   started_at: string
   last_seen_at: string
+  risk_score: number
   rasp_score: number
-  flags: string[]
+  risk_flags: string[]
+}
+
+/** What the two scores are. */
+export const scoreTexts = {
+  risk: 'Decides: signals, velocity, lists and what the service saw',
+  device: 'Of the signals alone, as the device was answered',
 }
 
 const deviceColumn = (tenant: string): Column<Session> => ({
@@ -46,8 +53,8 @@ export function Sessions({
       times: ordered.map((session) => Date.parse(session.started_at)),
       series: [
         {
-          label: 'Score',
-          values: ordered.map((session) => session.rasp_score),
+          label: 'Risk score',
+          values: ordered.map((session) => session.risk_score),
           look: 'points' as const,
         },
       ],
@@ -59,14 +66,27 @@ export function Sessions({
     {
       id: 'action',
       head: 'Action',
-      cell: ({ rasp_action: action }) => <ActionBadge action={action} />,
+      cell: ({ action }) => <ActionBadge action={action} />,
       width: '7rem',
     },
-    { id: 'score', head: 'Score', numeric: true, cell: (one) => one.rasp_score, width: '5rem' },
+    {
+      id: 'risk',
+      head: <span title={scoreTexts.risk}>Risk</span>,
+      numeric: true,
+      cell: (one) => one.risk_score,
+      width: '4rem',
+    },
+    {
+      id: 'score',
+      head: <span title={scoreTexts.device}>Device score</span>,
+      numeric: true,
+      cell: (one) => one.rasp_score,
+      width: '7rem',
+    },
     {
       id: 'flags',
       head: 'Flags',
-      cell: ({ session_id: id, flags }) =>
+      cell: ({ session_id: id, risk_flags: flags }) =>
         flags.length === 0 ? (
           <span className="text-muted">none</span>
         ) : (
@@ -84,7 +104,7 @@ export function Sessions({
       {sessions.length > 1 && (
         <Panel>
           <div className="px-4 py-3">
-            <Chart series={series} times={times} title="Score of each session" />
+            <Chart series={series} times={times} title="Risk score of each session" />
           </div>
         </Panel>
       )}
@@ -103,7 +123,7 @@ export function Sessions({
           columns={columns}
           heightClass="max-h-96"
           label="Sessions"
-          minWidth="52rem"
+          minWidth="58rem"
           rowKey={({ device_id: device = '', session_id: id }) => `${device} ${id}`}
           rows={sessions}
         />

@@ -7,6 +7,7 @@ import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { SessionLink } from '../alert/session-link.tsx'
+import { ConnectionFact } from '../entities/connection.tsx'
 import { type Explanation, explanationQuery } from './explanation.ts'
 import { RawBody } from './raw-body.tsx'
 import { SignalTable } from './why/signal-table.tsx'
@@ -37,10 +38,17 @@ function Event({ shown }: { shown: Explanation }) {
             ['Event', <Id key="id" value={event.event_id} />],
             ['Received', <Time at={event.received_at} exact key="at" />],
             [
+              'Decided',
+              <span className="flex flex-wrap items-center gap-2" key="decided">
+                <ActionBadge action={correlation?.action ?? answered.rasp_action} />
+                <span>risk score {correlation?.risk_score ?? answered.rasp_score}</span>
+              </span>,
+            ],
+            [
               'Answered',
               <span className="flex flex-wrap items-center gap-2" key="answer">
                 <ActionBadge action={answered.rasp_action} />
-                <span>score {answered.rasp_score}</span>
+                <span>device score {answered.rasp_score}</span>
                 <Check shown={shown} />
               </span>,
             ],
@@ -70,6 +78,10 @@ function Event({ shown }: { shown: Explanation }) {
                   {user}
                 </Link>
               ),
+            ],
+            [
+              'Connection',
+              <ConnectionFact connection={event.connection} key="from" tenant={tenant} />,
             ],
             ['SDK', `${event.sdk_version} on ${event.platform}`],
             ['Policy', `version ${policy.version}, ${policy.name}`],

@@ -40,7 +40,7 @@ const columns: Column<RequestRow>[] = [
   },
   {
     id: 'action',
-    head: 'Score',
+    head: 'Device score',
     cell: ({ rasp_action: action, rasp_score: score }) =>
       action === null ? (
         '–'

@@ -1,5 +1,5 @@
 /** Puts a device, a user or a connection on the allow or the deny list. */
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { ApiProblem } from '../../api/client.ts'
@@ -16,8 +16,10 @@ import {
   listKinds,
   listNames,
   listsKey,
+  networkDataQuery,
   toEffect,
 } from './lists.ts'
+import { isOfConnections, toMissingData } from './missing-data.ts'
 
 /** @param listed what the entry is for; left out, the form has fields for it */
 export function AddEntry({
@@ -34,6 +36,9 @@ export function AddEntry({
   const [kind, setKind] = useState<ListEntry['kind']>(listed?.kind ?? 'device')
   const [id, setId] = useState(listed?.id ?? '')
   const { noun, label, hint } = listKinds[kind]
+  const network = useQuery({ ...networkDataQuery, enabled: isOfConnections(kind) })
+  const missing =
+    isOfConnections(kind) && network.data !== undefined ? toMissingData(kind, network.data) : null
   const [reason, setReason] = useState('')
   const [expires, setExpires] = useState('')
   const add = useMutation({
@@ -97,6 +102,11 @@ export function AddEntry({
           </>
         ) : (
           <p className="break-all font-mono text-sm">{toVisible(listed.id)}</p>
+        )}
+        {missing !== null && (
+          <p className="rounded-lg bg-warn-soft px-3 py-2 text-warn" role="status">
+            {missing}
+          </p>
         )}
         <Input
           autoComplete="off"

@@ -82,6 +82,12 @@ export const listKinds: Readonly<Record<ListEntry['kind'], KindTexts>> = {
 export const isEntity = (kind: ListEntry['kind']): kind is Listed['kind'] =>
   kind === 'device' || kind === 'user'
 
+/** The files of network data, as the console reads them; edges have the same setting. */
+export const networkDataQuery = {
+  queryKey: ['network-data'],
+  queryFn: () => ok(api.GET('/admin/v1/network')),
+}
+
 const regions = new Intl.DisplayNames('en', { type: 'region', fallback: 'none' })
 
 /** What an entry is for, as a person reads it. */

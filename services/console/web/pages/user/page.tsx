@@ -12,7 +12,8 @@ import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
 import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Networks } from '../entities/networks.tsx'
-import { Sessions } from '../entities/sessions.tsx'
+import { PhoneFact } from '../entities/phone-fact.tsx'
+import { Sessions, scoreTexts } from '../entities/sessions.tsx'
 
 type User = AnswerOf<'/admin/v1/tenants/{tenant_id}/users/{user_id}', 'get'>
 type Device = User['user']['devices'][number]
@@ -53,7 +54,8 @@ export function Page() {
                   ['User', <Id key="id" most={64} value={known.user_id} />],
                   ['First seen', <Time at={known.first_seen_at} exact key="first" />],
                   ['Last seen', <Time at={known.last_seen_at} exact key="last" />],
-                  ['Highest score', known.peak_rasp_score],
+                  ['Highest risk score', known.risk_score],
+                  ['Highest device score', known.peak_rasp_score],
                   ['Devices', known.devices_total.toLocaleString('en')],
                 ]}
               />
@@ -90,8 +92,21 @@ const columnsOf = (tenant: string): Column<Device>[] => [
     ),
   },
   {
+    id: 'risk',
+    head: <span title={scoreTexts.risk}>Highest risk</span>,
+    numeric: true,
+    cell: (device) => device.risk_score,
+    width: '8rem',
+  },
+  {
+    id: 'phone',
+    head: 'Phone',
+    cell: ({ phone }) => <PhoneFact phone={phone} tenant={tenant} />,
+    width: '32%',
+  },
+  {
     id: 'peak',
-    head: 'Highest score',
+    head: <span title={scoreTexts.device}>Device score</span>,
     numeric: true,
     cell: (device) => device.peak_rasp_score,
     width: '8rem',

@@ -23,12 +23,13 @@ function toSpan(window: string): string {
 const known = [
   ...['signals', 'caps', 'strong_evidence', 'halved_by', 'soft_limit', 'floor'],
   ...['metric', 'count', 'threshold', 'window', 'capped'],
+  ...['seconds_after_first_copy', 'network_changed'],
 ]
 
 /** @param evidence of a reason, as the API has it */
 export function toNotes(evidence: Evidence): Note[] {
   return [
-    ...toCount(evidence),
+    ...(evidence.signal === 'attestation.replayed' ? toReplay(evidence) : toCount(evidence)),
     ...toCaps(evidence.caps),
     ...toStrong(evidence),
     ...toHalved(evidence),
@@ -42,12 +43,36 @@ function toCount({ metric, count, threshold, window, capped }: Evidence): Note[]
   if (typeof metric !== 'string') return []
   const span = window === 'event' ? 'in this event' : `in ${toSpan(String(window))}`
   const what = metric.replaceAll('_', ' ')
-  const notes: Note[] = [
-    { kind: 'fact', text: `${what}: ${count} ${span}, the rule begins above ${threshold}` },
-  ]
-  if (capped === true) notes.push({ kind: 'limit', text: 'limited to the highest score allowed' })
-  return notes
+  const text = `${what}: ${count} ${span}, the rule begins above ${threshold}`
+  return [{ kind: 'fact', text }, ...toLimit(capped)]
 }
+
+const toLimit = (capped: unknown): Note[] =>
+  capped === true ? [{ kind: 'limit', text: 'limited to the highest score allowed' }] : []
+
+/** By what the copy of an event is a replay: how late it came, or that its network is another. */
+function toReplay({ metric, count, threshold, capped, ...more }: Evidence): Note[] {
+  const isLate = metric === 'seconds_after_first_copy'
+  const after = toTime(isLate ? count : more.seconds_after_first_copy)
+  const notes = [`an event came again ${after} after its first copy`]
+  if (isLate) notes.push(`a client’s own retries come within ${toTime(threshold)}`)
+  if (more.network_changed === true) notes.push('the copy came from another network')
+  return [...notes.map((text): Note => ({ kind: 'fact', text })), ...toLimit(capped)]
+}
+
+/** In the largest unit of which there are two at least. */
+function toTime(seconds: unknown): string {
+  const whole = Number(seconds)
+  const [unit, size] = units.find(([, size]) => whole >= 2 * size) ?? ['second', 1]
+  const count = Math.floor(whole / size)
+  return `${count} ${unit}${count === 1 ? '' : 's'}`
+}
+
+const units = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const
 
 function toCaps(caps: unknown): Note[] {
   if (!Array.isArray(caps)) return []

@@ -1,0 +1,32 @@
+/** Corrects phones and undoes it, with what every page shows of them read again. */
+import { useQueryClient } from '@tanstack/react-query'
+import { toast } from '../../components/toast.tsx'
+import { type Correction, correct, type NewCorrection, phonesKey, undo } from './phones.ts'
+
+export function useChangePhones(tenant: string) {
+  const client = useQueryClient()
+  const refresh = () =>
+    Promise.all(
+      [phonesKey(tenant), ['device', tenant], ['user', tenant]].map((queryKey) =>
+        client.invalidateQueries({ queryKey }),
+      ),
+    )
+  const undoOne = async ({ correction_id: id }: Pick<Correction, 'correction_id'>) => {
+    try {
+      await undo(tenant, id)
+      toast('The correction is undone.')
+    } catch (error) {
+      toast((error as Error).message)
+    }
+    await refresh()
+  }
+  const correctOne = async (wanted: NewCorrection) => {
+    const made = await correct(tenant, wanted)
+    await refresh()
+    const text =
+      made.kind === 'split' ? 'The install is a phone of its own.' : 'The install is joined.'
+    toast(text, { onUndo: () => void undoOne(made) })
+    return made
+  }
+  return { correctOne, undoOne }
+}

@@ -1,0 +1,246 @@
+/**
+ * Reads the keys of installs: the first traits of an install, and which installs had a key before
+ * another one. Of a key that thousands of installs have, a sample of them is counted, so a value
+ * that all phones have in common costs a batch next to nothing.
+ */
+import {
+  identityQueryMax,
+  personalHoldersMax,
+  sampledHoldersMin,
+  traitHoldersMax,
+} from '#shared/core/base/limits/entities.ts'
+import { fromSample, type Holders, type NewInstall } from '#shared/core/identity/decide-link.ts'
+import { readTraits, toInstallKey } from '#shared/core/identity/install-traits.ts'
+import { toHash } from '#shared/core/velocity/key-hash.ts'
+import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
+import { onNodesOf } from '#shared/io/clickhouse/shards.ts'
+import { hashesQuery, hashIn, tenantsIn } from '#shared/io/velocity/activity-rows-store.ts'
+import { type InstallName, toName, toTenantShard } from './phone-link-store.ts'
+
+/** @returns the first event with traits of each install that has one, by `toName` */
+export async function readFirsts(
+  clickhouse: Clickhouse,
+  installs: readonly InstallName[],
+): Promise<Map<string, NewInstall>> {
+  const firsts = new Map<string, NewInstall>()
+  for (let at = 0; at < installs.length; at += identityQueryMax) {
+    const some = installs.slice(at, at + identityQueryMax)
+    const found = await onNodesOf(clickhouse, some, toTenantShard, queryFirsts)
+    for (const first of found.flat()) firsts.set(toName(first), first)
+  }
+  return firsts
+}
+
+type FirstRow = [
+  tenantId: string,
+  deviceId: string,
+  traits: string,
+  streamOffset: number | string,
+  receivedAtMs: number | string,
+]
+
+async function queryFirsts(node: ClickhouseNode, installs: InstallName[]): Promise<NewInstall[]> {
+  if (installs.length === 0) return []
+  const tenants = tenantsIn(new Set(installs.map(({ tenantId }) => tenantId)))
+  const hashes = new Set(installs.map(({ deviceId }) => toHash(toInstallKey(deviceId))))
+  const result = await node.query({
+    query: `
+      select tenant_id, device_id, argMin(traits, stream_offset), min(stream_offset),
+        toUnixTimestamp64Milli(argMin(received_at, stream_offset))
+      from identity_keys prewhere ${hashIn('key_hash', hashes)}
+      where ${tenants.text}
+      group by tenant_id, device_id`,
+    query_params: tenants.params,
+    use_multipart_params_auto: true,
+    clickhouse_settings: hashesQuery,
+    format: 'JSONCompactEachRow',
+  })
+  const rows = await result.json<FirstRow>()
+  return rows.map(([tenantId, deviceId, traits, streamOffset, receivedAtMs]) => ({
+    tenantId,
+    deviceId,
+    traits: readTraits(traits),
+    streamOffset: Number(streamOffset),
+    receivedAtMs: Number(receivedAtMs),
+  }))
+}
+
+/** A key of a tenant. */
+export type TenantKey = { tenantId: string; key: string; isPersonal: boolean }
+
+/** The key of all installs of a tenant, which only the sample has. */
+const allInstallsHash = '0'
+const nameOf = (tenantId: string, keyHash: string) => `${tenantId} ${keyHash}`
+
+/** Installs that are decided have their first events in `[firstOffset, lastOffset]`. */
+export type OffsetSpan = { firstOffset: number; lastOffset: number }
+
+/** How many were before the span, and the stream offsets of those in it, ascending. */
+type Counted = { before: number; inSpan: number[] }
+
+/** Who had keys, as of any offset in the span that they were read for. */
+export type KeyHolders = {
+  holdersOf: (key: TenantKey, streamOffset: number) => Holders
+  /** By the sample; 0 where it has none. */
+  countInstalls: (tenantId: string, streamOffset: number) => number
+  has: (key: TenantKey) => boolean
+  add: (keys: readonly TenantKey[]) => Promise<void>
+}
+
+type Exact = Counted & { firsts: [streamOffset: number, deviceId: string][] }
+
+const none: Counted = { before: 0, inSpan: [] }
+
+/** Reads keys as they are added. */
+export function createKeyHolders(clickhouse: Clickhouse, span: OffsetSpan): KeyHolders {
+  const hashes = new Map<string, string>()
+  const hashOf = (key: string): string => {
+    const known = hashes.get(key) ?? toHash(key)
+    hashes.set(key, known)
+    return known
+  }
+  const asked = new Set<string>()
+  const sampled = new Map<string, Counted>()
+  const exact = new Map<string, Exact>()
+  const toAsked = ({ tenantId, key, isPersonal }: TenantKey): AskedKey => {
+    return { tenantId, keyHash: hashOf(key), isPersonal }
+  }
+  const countSampled = (name: string, streamOffset: number) =>
+    countBefore(sampled.get(name) ?? none, streamOffset)
+  return {
+    has: ({ tenantId, key }) => asked.has(nameOf(tenantId, hashOf(key))),
+    countInstalls: (tenantId, streamOffset) =>
+      fromSample(countSampled(nameOf(tenantId, allInstallsHash), streamOffset)),
+    holdersOf: ({ tenantId, key, isPersonal }, streamOffset) => {
+      const name = nameOf(tenantId, hashOf(key))
+      const inSample = countSampled(name, streamOffset)
+      if (inSample >= sampledHoldersMin) return { count: fromSample(inSample) }
+      const { firsts, ...counted } = exact.get(name) ?? { ...none, firsts: [] }
+      const count =
+        firsts.length < toHoldersMax(isPersonal)
+          ? countUpTo(firsts, streamOffset)
+          : countBefore(counted, streamOffset)
+      if (count >= toHoldersMax(isPersonal)) return { count }
+      return { installs: firsts.slice(0, count).map(([, deviceId]) => deviceId) }
+    },
+    add: async (keys) => {
+      for (let at = 0; at < keys.length; at += identityQueryMax) {
+        const some = keys.slice(at, at + identityQueryMax).map(toAsked)
+        for (const { tenantId, keyHash } of some) asked.add(nameOf(tenantId, keyHash))
+        const samples = await onNodesOf(clickhouse, some, toTenantShard, (node, nodeKeys) =>
+          querySampled(node, nodeKeys, span),
+        )
+        for (const [name, counted] of samples.flat()) sampled.set(name, counted)
+        const few = some.filter(
+          ({ tenantId, keyHash }) =>
+            (sampled.get(nameOf(tenantId, keyHash))?.before ?? 0) < sampledHoldersMin,
+        )
+        const found = await onNodesOf(clickhouse, few, toTenantShard, (node, nodeKeys) =>
+          queryHolders(node, nodeKeys, span),
+        )
+        for (const [name, holders] of found.flat()) exact.set(name, holders)
+      }
+    },
+  }
+}
+
+const toHoldersMax = (isPersonal: boolean): number =>
+  isPersonal ? personalHoldersMax : traitHoldersMax
+
+const countUpTo = (firsts: Exact['firsts'], streamOffset: number): number => {
+  const at = firsts.findIndex(([first]) => first >= streamOffset)
+  return at === -1 ? firsts.length : at
+}
+
+function countBefore({ before, inSpan }: Counted, streamOffset: number): number {
+  const at = inSpan.findIndex((one) => one >= streamOffset)
+  return before + (at === -1 ? inSpan.length : at)
+}
+
+type AskedKey = { tenantId: string; keyHash: string; isPersonal: boolean }
+
+const hashesOf = (keys: readonly AskedKey[]) => new Set(keys.map(({ keyHash }) => keyHash))
+
+/** SQL: who has a key first when, and how many before the span and in it. */
+const countedInSpan = `countIf(first < {first:UInt64}),
+        arraySort(groupArrayIf(first, first >= {first:UInt64}))`
+
+type SampledRow = [
+  tenantId: string,
+  keyHash: string,
+  before: number | string,
+  inSpan: (number | string)[],
+]
+
+async function querySampled(
+  node: ClickhouseNode,
+  keys: AskedKey[],
+  { firstOffset, lastOffset }: OffsetSpan,
+): Promise<[name: string, counted: Counted][]> {
+  if (keys.length === 0) return []
+  const tenants = tenantsIn(new Set(keys.map(({ tenantId }) => tenantId)))
+  const result = await node.query({
+    query: `
+      select tenant_id, toString(key_hash), ${countedInSpan}
+      from (
+        select tenant_id, key_hash, device_hash, min(stream_offset) as first
+        from identity_samples
+        prewhere ${hashIn('key_hash', new Set([allInstallsHash, ...hashesOf(keys)]))}
+        where ${tenants.text} and stream_offset < {last:UInt64}
+        group by tenant_id, key_hash, device_hash
+      )
+      group by tenant_id, key_hash`,
+    query_params: { ...tenants.params, first: firstOffset, last: lastOffset },
+    use_multipart_params_auto: true,
+    clickhouse_settings: hashesQuery,
+    format: 'JSONCompactEachRow',
+  })
+  return (await result.json<SampledRow>()).map(([tenantId, keyHash, before, inSpan]) => [
+    nameOf(tenantId, keyHash),
+    { before: Number(before), inSpan: inSpan.map(Number) },
+  ])
+}
+
+type HoldersRow = [...SampledRow, firsts: [streamOffset: number | string, deviceId: string][]]
+
+async function queryHolders(
+  node: ClickhouseNode,
+  keys: AskedKey[],
+  { firstOffset, lastOffset }: OffsetSpan,
+): Promise<[name: string, holders: Exact][]> {
+  if (keys.length === 0) return []
+  const tenants = tenantsIn(new Set(keys.map(({ tenantId }) => tenantId)))
+  const personal = hashesOf(keys.filter(({ isPersonal }) => isPersonal))
+  const result = await node.query({
+    query: `
+      select tenant_id, toString(key_hash), ${countedInSpan},
+        arraySlice(arraySort(groupArray((first, device_id))), 1,
+          if(${hashIn('key_hash', personal)}, {personal_max:UInt32}, {trait_max:UInt32}))
+      from (
+        select tenant_id, key_hash, device_id, min(stream_offset) as first
+        from identity_keys prewhere ${hashIn('key_hash', hashesOf(keys))}
+        where ${tenants.text} and stream_offset < {last:UInt64}
+        group by tenant_id, key_hash, device_id
+      )
+      group by tenant_id, key_hash`,
+    query_params: {
+      ...tenants.params,
+      first: firstOffset,
+      last: lastOffset,
+      personal_max: personalHoldersMax,
+      trait_max: traitHoldersMax,
+    },
+    use_multipart_params_auto: true,
+    clickhouse_settings: hashesQuery,
+    format: 'JSONCompactEachRow',
+  })
+  const rows = await result.json<HoldersRow>()
+  return rows.map(([tenantId, keyHash, before, inSpan, firsts]) => [
+    nameOf(tenantId, keyHash),
+    {
+      before: Number(before),
+      inSpan: inSpan.map(Number),
+      firsts: firsts.map(([first, deviceId]) => [Number(first), deviceId]),
+    },
+  ])
+}

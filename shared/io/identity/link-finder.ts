@@ -1,0 +1,290 @@
+/**
+ * Finds which phones the installs of a batch of events are on. An install that is not decided yet
+ * is decided here, and so are those before it in the stream that share a key with it and have no
+ * link either: another scorer may have them. Every scorer finds the same, because all rows before
+ * an event are stored and later ones change nothing.
+ *
+ * Links never change, so a batch of known installs costs no query.
+ */
+import { LRUCache } from 'lru-cache'
+import {
+  firstTraitsInMemoryMax,
+  linkKnownMs,
+  linksInMemoryMax,
+  phonesOfKeyMax,
+  tenantPhonesMin,
+} from '#shared/core/base/limits/entities.ts'
+import { type InstallTraits, listKeys } from '#shared/core/identity/comparison.ts'
+import {
+  type DecidedLink,
+  decideLink,
+  type NewInstall,
+  type PhoneLink,
+} from '#shared/core/identity/decide-link.ts'
+import { type IdentityParameters, toInitialParameters } from '#shared/core/identity/parameters.ts'
+import { isPlaceholderId } from '#shared/core/telemetry/placeholder-ids.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import {
+  createKeyHolders,
+  type KeyHolders,
+  type OffsetSpan,
+  readFirsts,
+  type TenantKey,
+} from './identity-keys-reader.ts'
+import { type InstallName, readLinks, toName } from './phone-link-store.ts'
+
+/** A link, and what it was decided by where it may not be stored yet. */
+export type FoundLink = { link: PhoneLink; decided: DecidedLink | null }
+
+/** The version of a tenant's parameters at an instant; null where there is none. */
+export type FindParameters = (tenantId: string, atMs: number) => IdentityParameters | null
+
+export type LinkFinder = {
+  /** @returns the link of each install, in their order; null of one that was erased */
+  findLinks: (installs: readonly InstallName[]) => Promise<(FoundLink | null)[]>
+  /** Call it when links are stored: their installs are then known. */
+  keepLinks: (links: readonly PhoneLink[]) => void
+}
+
+type State = {
+  clickhouse: Clickhouse
+  readParameters: (tenantIds: readonly string[]) => Promise<FindParameters>
+  links: LRUCache<string, PhoneLink>
+  firsts: LRUCache<string, NewInstall>
+}
+
+export function createLinkFinder(
+  clickhouse: Clickhouse,
+  readParameters: State['readParameters'],
+): LinkFinder {
+  const state: State = {
+    clickhouse,
+    readParameters,
+    // An erased install is decided again when it comes back.
+    links: new LRUCache({ max: linksInMemoryMax, ttl: linkKnownMs }),
+    firsts: new LRUCache({ max: firstTraitsInMemoryMax }),
+  }
+  return {
+    findLinks: async (installs) => {
+      const names = installs.map(toName)
+      const links = await findLinks(state, new Map(names.map((name, at) => [name, installs[at]!])))
+      return names.map((name) => links.get(name) ?? null)
+    },
+    keepLinks: (links) => {
+      for (const link of links) state.links.set(toName(link), toKept(link))
+    },
+  }
+}
+
+/** Without the evidence, which nothing asks for. */
+function toKept({ ...link }: PhoneLink & { evidence?: unknown }): PhoneLink {
+  delete link.evidence
+  return link
+}
+
+/** What is known while the installs of a batch are decided, by `toName`. */
+type Search = {
+  links: Map<string, FoundLink>
+  /** Installs without a link. */
+  open: Map<string, NewInstall>
+  /** Neither has a row: it was erased. */
+  gone: Set<string>
+}
+
+async function findLinks(
+  state: State,
+  wanted: ReadonlyMap<string, InstallName>,
+): Promise<ReadonlyMap<string, FoundLink>> {
+  const search: Search = { links: new Map(), open: new Map(), gone: new Set() }
+  let span: OffsetSpan | null = null
+  let holders: KeyHolders | null = null
+  // In each round the installs before those of the last one; few, since most are decided long ago.
+  for (let asked = wanted; asked.size > 0; ) {
+    const found = await resolve(state, search, asked)
+    if (found.length > 0) {
+      const offsets = found.map(({ streamOffset }) => streamOffset)
+      const firstOffset = Math.min(...offsets)
+      if (holders === null || span === null || firstOffset < span.firstOffset) {
+        // Rounds go back in the stream.
+        const lastOffset: number = span?.lastOffset ?? Math.max(...offsets)
+        span = { firstOffset, lastOffset }
+        holders = createKeyHolders(state.clickhouse, span)
+      }
+      await holders.add(listUnknownKeys(search.open.values(), holders))
+    }
+    if (holders === null) break
+    asked = listCompared(holders, search)
+  }
+  if (holders !== null) await decideAll(state, search, holders)
+  return search.links
+}
+
+/** Finds the links of installs. @returns those without one */
+async function resolve(
+  { clickhouse, links: kept }: State,
+  { links, open, gone }: Search,
+  asked: ReadonlyMap<string, InstallName>,
+): Promise<NewInstall[]> {
+  const unknown: [name: string, install: InstallName][] = []
+  for (const [name, install] of asked) {
+    const link = kept.get(name)
+    if (link === undefined) unknown.push([name, install])
+    else links.set(name, { link, decided: null })
+  }
+  if (unknown.length === 0) return []
+  const stored = await readLinks(
+    clickhouse,
+    unknown.map(([, install]) => install),
+  )
+  for (const [name, link] of stored) {
+    if (!asked.has(name)) continue
+    links.set(name, { link, decided: null })
+    kept.set(name, link)
+  }
+  const unlinked = unknown.filter(([name]) => !links.has(name))
+  if (unlinked.length === 0) return []
+  const firsts = await readFirsts(
+    clickhouse,
+    unlinked.map(([, install]) => install),
+  )
+  const found: NewInstall[] = []
+  for (const [name] of unlinked) {
+    const first = firsts.get(name)
+    if (first === undefined) gone.add(name)
+    else {
+      open.set(name, first)
+      found.push(first)
+    }
+  }
+  return found
+}
+
+function listUnknownKeys(installs: Iterable<NewInstall>, holders: KeyHolders): TenantKey[] {
+  const unknown = new Map<string, TenantKey>()
+  for (const install of installs) {
+    for (const key of toTenantKeys(install)) {
+      if (!holders.has(key)) unknown.set(`${key.tenantId} ${key.key}`, key)
+    }
+  }
+  return [...unknown.values()]
+}
+
+const toTenantKeys = ({ tenantId, traits }: NewInstall): TenantKey[] =>
+  listKeys(traits).map(({ key, isPersonal }) => ({ tenantId, key, isPersonal }))
+
+/**
+ * The installs before the open ones that share a key with them, and earlier installs of their
+ * phones, where they are not known yet.
+ */
+function listCompared(
+  holders: KeyHolders,
+  { links, open, gone }: Search,
+): Map<string, InstallName> {
+  const unknown = new Map<string, InstallName>()
+  const add = (install: InstallName): void => {
+    // A placeholder is the id of many devices, which are on no phone.
+    if (isPlaceholderId(install.deviceId)) return
+    const name = toName(install)
+    if (!links.has(name) && !open.has(name) && !gone.has(name)) unknown.set(name, install)
+  }
+  for (const { name, install } of eachHolder(open.values(), holders)) {
+    add(install)
+    const { tenantId } = install
+    for (const deviceId of links.get(name)?.link.installs ?? []) add({ tenantId, deviceId })
+  }
+  return unknown
+}
+
+function* eachHolder(
+  installs: Iterable<NewInstall>,
+  holders: KeyHolders,
+): Generator<{ name: string; install: InstallName }> {
+  for (const one of installs) {
+    const { tenantId, streamOffset } = one
+    for (const key of toTenantKeys(one)) {
+      const found = holders.holdersOf(key, streamOffset)
+      if ('count' in found) continue
+      for (const deviceId of found.installs) {
+        const install = { tenantId, deviceId }
+        yield { name: toName(install), install }
+      }
+    }
+  }
+}
+
+/** Decides the open installs in the order of the stream: each needs the links of those before. */
+async function decideAll(
+  state: State,
+  { links, open }: Search,
+  holders: KeyHolders,
+): Promise<void> {
+  const inOrder = [...open.values()].sort(
+    (a, b) => a.streamOffset - b.streamOffset || (toName(a) < toName(b) ? -1 : 1),
+  )
+  const tenantIds = [...new Set(inOrder.map(({ tenantId }) => tenantId))]
+  const [findParameters, firsts] = await Promise.all([
+    state.readParameters(tenantIds),
+    readCompared(state, { links, open }, inOrder, holders),
+  ])
+  for (const install of inOrder) {
+    const { tenantId, streamOffset, receivedAtMs } = install
+    const nameOf = (deviceId: string) => toName({ tenantId, deviceId })
+    const decided = decideLink(install, {
+      holdersOf: (keyed) => holders.holdersOf({ tenantId, ...keyed }, streamOffset),
+      linkOf: (deviceId) => links.get(nameOf(deviceId))?.link,
+      firstTraitsOf: (deviceId) => firsts(nameOf(deviceId)),
+      parameters:
+        findParameters(tenantId, receivedAtMs) ??
+        toInitialParameters(
+          Math.max(tenantPhonesMin, holders.countInstalls(tenantId, streamOffset)),
+        ),
+    })
+    links.set(toName(install), { link: decided, decided })
+  }
+}
+
+/**
+ * Reads the first traits of installs of phones that may be candidates; nearly always few. Of a key
+ * that too many phones have there are none.
+ * @returns the first traits by name
+ */
+async function readCompared(
+  { clickhouse, firsts: kept }: State,
+  { links, open }: Pick<Search, 'links' | 'open'>,
+  installs: readonly NewInstall[],
+  holders: KeyHolders,
+): Promise<(name: string) => InstallTraits | undefined> {
+  const wanted = new Map<string, InstallName>()
+  for (const install of installs) {
+    const { tenantId, streamOffset } = install
+    for (const key of toTenantKeys(install)) {
+      const found = holders.holdersOf(key, streamOffset)
+      if ('count' in found) continue
+      const own = found.installs.flatMap((deviceId) => {
+        const known = links.get(toName({ tenantId, deviceId }))
+        return known === undefined ? [] : [known.link]
+      })
+      if (new Set(own.map(({ phoneId }) => phoneId)).size > phonesOfKeyMax) continue
+      for (const { deviceId, installs: earlier } of own) {
+        for (const id of [deviceId, ...earlier]) {
+          const name = { tenantId, deviceId: id }
+          wanted.set(toName(name), name)
+        }
+      }
+    }
+  }
+  const found = new Map<string, NewInstall>(open)
+  const unknown: InstallName[] = []
+  for (const [name, install] of wanted) {
+    const first = open.get(name) ?? kept.get(name)
+    if (first === undefined) unknown.push(install)
+    else found.set(name, first)
+  }
+  if (unknown.length > 0) {
+    for (const [name, first] of await readFirsts(clickhouse, unknown)) {
+      found.set(name, first)
+      kept.set(name, first)
+    }
+  }
+  return (name) => found.get(name)?.traits
+}

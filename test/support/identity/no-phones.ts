@@ -1,0 +1,8 @@
+/** For tests that are about no phone: nothing is read, and no install is on one. */
+import type { Phones } from '#shared/io/identity/phones.ts'
+
+export const noPhones: Phones = {
+  findFacts: async (installs) => installs.map(() => null),
+  findFirstSeen: async (installs) => installs.map(() => null),
+  insertLinks: async () => undefined,
+}
