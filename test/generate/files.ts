@@ -20,6 +20,7 @@ import { renderAnalystsSql } from './analysts-sql.ts'
 import { renderAnalyticsPage } from './analytics-page.ts'
 import { renderAttestationReasons } from './attestation-reasons.ts'
 import { renderClientTypes } from './client-types.ts'
+import { recordPath, renderLinearExpressions } from './linear-expressions.ts'
 import { renderRoleTable } from './role-table.ts'
 import { renderVocabularyPage } from './vocabulary-page.ts'
 
@@ -54,6 +55,7 @@ export const generatedFiles: Readonly<Record<string, () => string | Promise<stri
   'deploy/helm/files/processes.yaml': renderProcesses,
   'deploy/nats-users.conf': renderNatsUsersFile,
   'services/api/openapi/openapi.json': async () => toJson(await describePublicApi()),
+  [recordPath]: () => renderLinearExpressions(readGenerated(recordPath)),
   'services/console/ROLES.md': renderRoleTable,
   'services/console/web/api/schema.ts': renderClientTypes,
   'shared/core/signals/VOCABULARY.md': renderVocabularyPage,

@@ -44,7 +44,10 @@ export const postgresPrivileges = {
     stream_incarnations: add,
     // What a scorer remembers of its writes ends with the next erasure.
     erasures: ['select(ended_at)'],
+    // The phones of installs: how they are told apart, corrected, and denied.
+    identity_parameters: read,
     phone_corrections: correctedPhones,
+    list_entries: ['select(tenant_id, list, kind, id, created_at, expires_at)'],
   },
   api: {
     ...schema,
@@ -72,6 +75,9 @@ export const postgresPrivileges = {
     list_shards: count,
     connection_lists: count,
     phone_corrections: correctedPhones,
+    // Labels, with a key that has the scope.
+    labels: add,
+    label_totals: count,
     audit_log: [writeAudit],
     // What is published. The private halves are in another column.
     verdict_keys: ['select(kid, state, public_jwk, created_at, kept_until)'],
@@ -113,6 +119,8 @@ export const postgresPrivileges = {
           'idempotent_answers',
         ],
         ...['list_entries', 'list_shards', 'connection_lists', 'phone_corrections'],
+        'identity_parameters',
+        ...['labels', 'label_totals'],
         ...[
           'replication_changes',
           'replication_removals',

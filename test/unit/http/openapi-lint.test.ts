@@ -18,10 +18,13 @@ async function lintByRedocly(document: Document): Promise<string[]> {
   )
 }
 
-/** The findings of Spectral's rules for OpenAPI. */
+/**
+ * The findings of Spectral's rules for OpenAPI, without the one that compares examples with their
+ * schemas: Redocly's does, in a hundredth of the time.
+ */
 async function lintBySpectral(document: Document): Promise<string[]> {
   const linter = new spectral.Spectral()
-  linter.setRuleset({ extends: [oas] } as never)
+  linter.setRuleset({ extends: [oas], rules: { 'oas3-valid-media-example': 'off' } } as never)
   const problems = await linter.run(JSON.stringify(document))
   return problems.map(({ code, message, path }) => `${code} ${path.join('/')}: ${message}`)
 }
@@ -116,9 +119,7 @@ it('a list that is paged in other words is found', () => {
 })
 
 it('both linters find an operation without a name and a schema without a type', async () => {
-  const damaged = (await describePublicApi()) as { paths: Record<string, Record<string, Node>> }
-  const operations = Object.values(damaged.paths).flatMap((item) => Object.values(item))
-  const operation = operations.find((one) => one.responses?.['404'] !== undefined)!
+  const { damaged, operation } = await findOperation()
   delete operation.operationId
   operation.responses!['404'] = { content: { 'text/plain': { schema: { type: 'strin' } } } }
   for (const found of [await lintByRedocly(damaged), await lintBySpectral(damaged)]) {
@@ -126,5 +127,26 @@ it('both linters find an operation without a name and a schema without a type', 
     expect(found.join('\n')).toMatch(/404/)
   }
 })
+
+it('an example that is not of its schema is found', async () => {
+  const { damaged, operation } = await findOperation()
+  const schema = { type: 'object', properties: { count: { type: 'integer' } } }
+  const content = { 'application/json': { schema, example: { count: 'many' } } }
+  operation.responses!['418'] = { description: 'A teapot.', content }
+  expect((await lintByRedocly(damaged)).join('\n')).toMatch(
+    /no-invalid-media-type-examples .*418.*count/,
+  )
+})
+
+/** The document of the REST API with the first of its paths that has a 404 alone. */
+async function findOperation() {
+  const damaged = (await describePublicApi()) as { paths: Record<string, Record<string, Node>> }
+  for (const [path, item] of Object.entries(damaged.paths)) {
+    const operation = Object.values(item).find((one) => one.responses?.['404'] !== undefined)
+    if (operation !== undefined)
+      return { damaged: { ...damaged, paths: { [path]: item } }, operation }
+  }
+  throw new Error('no operation has a 404')
+}
 
 type Node = { operationId?: string; responses?: Record<string, object> }
