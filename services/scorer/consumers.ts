@@ -9,7 +9,11 @@ import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-s
 import { findUnraised, raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishDeliveryHints } from '#shared/io/deliveries/publish-hints.ts'
-import { createIdentityKeyWriter } from '#shared/io/identity/identity-key-store.ts'
+import { readLastErasure } from '#shared/io/erasure/ended-erasures-store.ts'
+import {
+  createIdentityKeyWriter,
+  type IdentityKeyWriter,
+} from '#shared/io/identity/identity-key-store.ts'
 import { createPhones, type Phones } from '#shared/io/identity/phones.ts'
 import { createInstallWriter } from '#shared/io/installs/install-store.ts'
 import { createReplayWriter } from '#shared/io/installs/replay-store.ts'
@@ -52,6 +56,7 @@ import {
 import { createShadowDecisions, type ShadowDecisions } from './shadow/shadow-decisions.ts'
 import { createShadowVersions } from './shadow/shadow-versions.ts'
 import { createDecodedMessages, type DecodedMessages } from './store/decoded-messages.ts'
+import { startErasureCheck } from './store/forget-erased.ts'
 import { startNameCheck } from './store/free-signal-names.ts'
 import { createReadAgain, createStoredReader } from './store/read-again.ts'
 import { createStreamOffsetsReader } from './store/read-stream-offsets.ts'
@@ -157,11 +162,19 @@ function startStream(shared: Shared, stream: TelemetryStream): StreamConsumers {
   const streamDeps = createOfStream(shared, stream)
   const paths = createSignalPaths(nowMs)
   const deciding = startDeciding(streamDeps)
-  const storing = startStoring(streamDeps, paths, deciding.wake)
+  const identities = createIdentityKeyWriter(streamDeps.clickhouse)
+  const storing = startStoring(streamDeps, { paths, identities }, deciding.wake)
   const trimmer = startStreamTrimmer(streamDeps)
   const readFreed = (tenantIds: readonly string[]) => readFreedNames(streamDeps.postgres, tenantIds)
   const nameCheck = startNameCheck({ paths, readFreed, log: streamDeps.log })
-  const background = { stop: () => Promise.all([trimmer.stop(), nameCheck.stop()]) }
+  const erasureCheck = startErasureCheck({
+    readLastErasure: () => readLastErasure(streamDeps.postgres),
+    forget: identities.forget,
+    log: streamDeps.log,
+  })
+  const background = {
+    stop: () => Promise.all([trimmer.stop(), nameCheck.stop(), erasureCheck.stop()]),
+  }
   return { stream, storing, deciding, background, warning: trimmer.warning }
 }
 
@@ -214,7 +227,7 @@ function createRereader(
 
 function startStoring(
   streamDeps: OfStream,
-  paths: SignalPaths,
+  { paths, identities }: { paths: SignalPaths; identities: IdentityKeyWriter },
   onAcknowledged: () => void,
 ): Consumption {
   const { nats, stream, clickhouse, messages, observe, quarantine, readOffsets, log, metrics } =
@@ -226,7 +239,7 @@ function startStoring(
     storeDeadLetters: quarantine.storeDeadLetters,
     telemetry: createTelemetryStore(clickhouse, { paths, stream: stream.number }),
     installs: createInstallWriter(clickhouse),
-    identities: createIdentityKeyWriter(clickhouse),
+    identities,
     reconciliation: createReconciliationWriter(clickhouse, stream.number),
     wallMs: Date.now,
   }

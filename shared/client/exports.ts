@@ -72,6 +72,7 @@ export type {
   IngestResult,
   InvalidEvent,
   PartialSignals,
+  SentDevice,
   Signals,
   Telemetry,
 } from './telemetry.ts'

@@ -23,6 +23,8 @@ export type Telemetry = {
   account_id?: string | null
   /** ISO-8601 with an offset. Kept, never trusted for ordering. */
   occurred_at?: string
+  /** The phone, by which it is recognised after the app was installed again. */
+  device?: SentDevice | null
   /**
    * Asks for a `verdict_token`: what it is for, in your own words, and a random text that your
    * backend made for this one question. 1 to 128 characters each.
@@ -32,6 +34,30 @@ export type Telemetry = {
   /** What the client computed. Advisory: the service scores `signals`. */
   scorer: { rasp_score: number; rasp_action: string; rasp_flags: string[] }
   signals: Signals
+}
+
+/** What is known of a phone; what an SDK cannot measure is left out. */
+export type SentDevice = {
+  brand?: string
+  model?: string
+  os_version?: string
+  build?: string
+  /** Of the whole storage, not of what is free. */
+  storage_bytes?: number
+  memory_bytes?: number
+  /** Width and height in pixels, the shorter side first: `1080x2424`. */
+  screen?: string
+  locale?: string
+  time_zone?: string
+  carrier?: string
+  /** When the system started: ISO-8601 with an offset, or ms since 1970. */
+  boot_at?: string | number
+  /**
+   * Ids that outlive the install, such as `keychain_id`, `vendor_id`, `media_drm_id` and
+   * `android_id`, or of your own: at most 8, names of a-z, 0-9 and _, 1 to 256 characters each. The
+   * service keeps keyed hashes of them.
+   */
+  identifiers?: Readonly<Record<string, string>>
 }
 
 /** The answer to accepted telemetry. */

@@ -196,9 +196,15 @@ function explains(
   return (
     risk.action === action &&
     risk.riskScore === alert.decision.risk_score &&
-    isDeepStrictEqual(risk.reasons, alert.reasons)
+    isDeepStrictEqual(
+      risk.reasons,
+      alert.reasons.filter(({ code }) => !ofPhones.has(code)),
+    )
   )
 }
+
+/** They weigh nothing, and depend on which event of all phones came first. */
+const ofPhones: ReadonlySet<string> = new Set(['REINSTALLED', 'IDENTIFIERS_SHARED'])
 
 /** The key of the rule in a reason's evidence, or null when it is not of velocity. */
 function findRule(evidence: Record<string, unknown>, { velocity }: Policy): string | null {

@@ -122,7 +122,9 @@ export function acceptVisits(
     nowMs = atMs
     const decision = decide(body, credentials, address, deps)
     if (decision.kind === 'refused') throw new Error(`the edge refused: ${decision.reason}`)
-    return { eventId: toEventId(body), phone, atMs, head: decision.head, body, registration }
+    const { head, hashedBody } = decision
+    const stored = hashedBody?.body ?? body
+    return { eventId: toEventId(body), phone, atMs, head, body: stored, registration }
   }
   // Only what installs signed is captured: phones without them are as before.
   const replays = installs === null ? [] : planReplays(seed, planned)

@@ -6,6 +6,7 @@
  * checked.
  */
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
+import { drawIdentity } from '../phones/phone-identity.ts'
 import { makePopulation, type Phone } from '../phones/population.ts'
 import { createRandom, type Random } from '../phones/random.ts'
 
@@ -49,6 +50,8 @@ export type HistoryPlan = { seed: number; visits: Visit[]; stories: Stories }
 const storyDays = 90
 const releaseDay = 55
 const badReleaseDay = 65
+/** From this day on people use the apps that they installed again. */
+const reinstallDay = 45
 const releaseVersion = '3.2.0'
 const releaseSignal = 'debugger.xposed_detected'
 
@@ -91,7 +94,11 @@ export function makeHistory(seed: number, devices: number, span: HistorySpan): H
     burst: take(25),
   }
   for (const phone of [...cast.rooted, ...cast.woken]) planted.add(phone)
-  for (const phone of phones) if (!planted.has(phone)) visits.push(...visitsOf(making, phone))
+  const replaced = new Set(phones.map(({ installedAfter }) => installedAfter))
+  for (const phone of phones) {
+    if (planted.has(phone)) continue
+    visits.push(...visitsOf(making, phone, replaced.has(phone.index)))
+  }
   if (span.badReleaseMs !== undefined) visits.push(...releaseVisits(making, phones))
   const stories = plant(making, cast, phones, visits)
   return { seed, visits, stories }
@@ -113,11 +120,11 @@ function releaseVisits(making: Making, phones: Phone[]): Visit[] {
     })
 }
 
-function visitsOf(making: Making, phone: Phone): Visit[] {
+function visitsOf(making: Making, phone: Phone, isReplaced: boolean): Visit[] {
   const { seed, span } = making
   const random = createRandom(seed, `history:${phone.index}`)
   const { usage } = phone.kind
-  if (usage === 'person') return personVisits(making, phone, random)
+  if (usage === 'person') return personVisits(making, phone, random, isReplaced)
   const { days } = span
   const firstMs = dayAt(span, random, toStoryDay(days, 2), toStoryDay(days, 84))
   const count = { farm: random.int(3, 8), accounts: phone.users.length, script: random.int(26, 42) }
@@ -133,12 +140,16 @@ function visitsOf(making: Making, phone: Phone): Visit[] {
   }).filter((one) => one.batches[0]!.atMs < span.startMs + span.visitDays * dayMs)
 }
 
-function personVisits(making: Making, phone: Phone, random: Random): Visit[] {
+/** @param isReplaced whether the app is installed again later, as another device */
+function personVisits(making: Making, phone: Phone, random: Random, isReplaced: boolean): Visit[] {
   const { span } = making
-  const joined = random.int(0, toStoryDay(span.days, 70))
+  const again = Math.max(1, toStoryDay(span.days, reinstallDay))
+  const drawn = random.int(0, toStoryDay(span.days, 70))
+  const installed = phone.installedAfter === null ? drawn : Math.max(again, drawn)
+  const joined = isReplaced ? Math.min(again - 1, drawn) : installed
   const count = 2 + Math.floor(phone.activity * 2.5)
   return Array.from({ length: count }, (_, n) => {
-    const atMs = dayAt(span, random, joined, span.visitDays)
+    const atMs = dayAt(span, random, joined, isReplaced ? again : span.visitDays)
     const user = phone.users.length === 0 ? null : random.pick(phone.users)
     return visit(making, phone, atMs, { n, user, batches: random.int(1, 3) })
   })
@@ -232,7 +243,7 @@ function plant(making: Making, cast: Cast, phones: Phone[], visits: Visit[]): St
     const deviceId = createRandom(seed, `woken:${n}`).uuid()
     add(phone, at(2), 'long-ago')
     add(phone, at(5 + n), 'last')
-    add({ ...phone, deviceId }, at(70 + n), 'back')
+    add({ ...phone, deviceId, identity: identityOfNext(phone, seed) }, at(70 + n), 'back')
     return { userId, deviceId }
   })
   return {
@@ -249,6 +260,17 @@ function plant(making: Making, cast: Cast, phones: Phone[], visits: Visit[]): St
     burstHourMs: plantBurst(cast.burst, at(33, 14), add),
   }
 }
+
+/** Of the user's next phone, which is of the same model. */
+const identityOfNext = ({ index, kind, hardware, sdk }: Phone, seed: number) =>
+  drawIdentity({
+    seed,
+    index: -1 - index,
+    platform: kind.platform,
+    hardware,
+    sdk,
+    farm: undefined,
+  })
 
 function plantSessions(
   cast: Cast,

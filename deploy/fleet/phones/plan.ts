@@ -187,12 +187,14 @@ type Scheduling = Pick<Plan, 'seed' | 'phones' | 'sessions' | 'sessionOf'> & { d
 function scheduleEvents(options: Scheduling): Float64Array {
   const { seed, phones, sessions, sessionOf, durationMs } = options
   const idealMs = new Float64Array(sessionOf.length)
+  const replaced = new Set(phones.map(({ installedAfter }) => installedAfter))
   for (let first = 0; first < sessionOf.length; ) {
     const phone = phones[sessions[sessionOf[first]!]!.phone]!
     let end = first + 1
     while (end < sessionOf.length && sessions[sessionOf[end]!]!.phone === phone.index) end++
     const random = createRandom(seed, `times:${phone.index}`)
-    const { fromMs, lengthMs } = activeWindow(phone, end - first, durationMs, random)
+    const whole = activeWindow(phone, end - first, durationMs, random)
+    const { fromMs, lengthMs } = halfOf(whole, phone, replaced)
     const times = idealMs.subarray(first, end)
     for (let at = 0; at < times.length; at++) times[at] = fromMs + random.next() * lengthMs
     times.sort()
@@ -210,6 +212,17 @@ function activeWindow(phone: Phone, events: number, durationMs: number, random: 
   }
   const lengthMs = Math.min(durationMs, lengths[phone.kind.usage])
   return { fromMs: random.next() * (durationMs - lengthMs), lengthMs }
+}
+
+/** A phone's first install is used until the half, and the next one from then on. */
+function halfOf(
+  { fromMs, lengthMs }: { fromMs: number; lengthMs: number },
+  { index, installedAfter }: Phone,
+  replaced: ReadonlySet<number | null>,
+) {
+  const half = lengthMs / 2
+  if (installedAfter !== null) return { fromMs: fromMs + half, lengthMs: half }
+  return replaced.has(index) ? { fromMs, lengthMs: half } : { fromMs, lengthMs }
 }
 
 type Repeating = { seed: number; idealMs: Float64Array; repeats: number; durationMs: number }

@@ -7,6 +7,7 @@ import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { cleanSignals } from './clean-signals.ts'
 import { drawHardware, drawSdk, drawTablet, type Hardware, type Sdk } from './hardware.ts'
 import { type Kind, kinds } from './kinds.ts'
+import { drawIdentity, type PhoneIdentity, sendsIdentity, toReinstalled } from './phone-identity.ts'
 import { createRandom, type Random, shuffle } from './random.ts'
 
 export type Phone = {
@@ -15,6 +16,9 @@ export type Phone = {
   kind: Kind
   hardware: Hardware
   sdk: Sdk
+  identity: PhoneIdentity
+  /** The index of the phone that this is another, later install on; null for the first one. */
+  installedAfter: number | null
   appVersion: string
   locale: string
   timezone: string
@@ -60,19 +64,53 @@ export function makePopulation(seed: number, devices: number): Phone[] {
   shuffle(drawn, createRandom(seed, 'kinds'))
   const users = createUsers(seed)
   const farmed = new Map<string, number>()
-  return drawn.map((kind, index) => {
+  const phones = drawn.map((kind, index) => {
     const random = createRandom(seed, `phone:${index}`)
-    if (kind.usage !== 'farm') return makePhone({ kind, index, users, random, traits: random })
+    if (kind.usage !== 'farm')
+      return makePhone({ seed, kind, index, users, random, traits: random })
     const place = farmed.get(kind.name) ?? 0
     farmed.set(kind.name, place + 1)
     // One stream of traits for the whole farm: its phones are copies of one image.
     const farm = `farm:${kind.name}:${Math.floor(place / farmSize)}`
     const traits = createRandom(seed, farm)
-    return makePhone({ kind, index, users, random, traits, farm })
+    return makePhone({ seed, kind, index, users, random, traits, farm })
+  })
+  return withReinstalls(seed, phones)
+}
+
+/** The share of people who have installed the app again. */
+const reinstalledShare = 0.03
+
+/**
+ * Makes some phones the same as an earlier one, with another `device_id`. Its first install is not
+ * used any more.
+ */
+function withReinstalls(seed: number, phones: Phone[]): Phone[] {
+  const free = new Map<string, Phone[]>()
+  return phones.map((phone) => {
+    const { kind, sdk, index, users } = phone
+    if (!kind.name.startsWith('stock-') || !sendsIdentity(sdk)) return phone
+    const own = createRandom(seed, `reinstalled:${index}`)
+    const name = `${kind.name} ${sdk.name}`
+    const first = own.chance(reinstalledShare) ? free.get(name)?.shift() : undefined
+    if (first !== undefined) return toReinstall(phone, first, own)
+    if (users.length === 1) free.set(name, [...(free.get(name) ?? []), phone])
+    return phone
   })
 }
 
+/** The same phone and owner, with an id of its own. */
+const toReinstall = ({ index, deviceId, activity }: Phone, first: Phone, own: Random): Phone => ({
+  ...first,
+  index,
+  deviceId,
+  activity,
+  identity: toReinstalled(first.identity, own),
+  installedAfter: first.index,
+})
+
 type Making = {
+  seed: number
   kind: Kind
   index: number
   users: Users
@@ -83,7 +121,7 @@ type Making = {
   farm?: string
 }
 
-function makePhone({ kind, index, users, random, traits, farm }: Making): Phone {
+function makePhone({ seed, kind, index, users, random, traits, farm }: Making): Phone {
   const hardware = kind.tablet ? drawTablet(traits) : drawHardware(kind.platform, traits)
   const sdk = drawSdk(kind.platform, traits)
   const [locale, timezone] = traits.weighted(places)
@@ -104,6 +142,8 @@ function makePhone({ kind, index, users, random, traits, farm }: Making): Phone 
     kind,
     hardware,
     sdk,
+    identity: drawIdentity({ seed, index, platform: kind.platform, hardware, sdk, farm }),
+    installedAfter: null,
     appVersion,
     locale,
     timezone,

@@ -11,6 +11,7 @@ import type { ClientVerdict } from '#shared/core/velocity/score-mismatch.ts'
 import type { EventContent } from '../send/sent-events.ts'
 import { type BodyStyle, bodyStyles, toBodyText } from './body-text.ts'
 import { paint } from './clean-signals.ts'
+import { sendsIdentity, toDeviceMembers } from './phone-identity.ts'
 import type { Plan, Session } from './plan.ts'
 import type { Phone } from './population.ts'
 import { createRandom, hashToUnit, type Random } from './random.ts'
@@ -73,7 +74,7 @@ export function prepareEvent(
     ...(options.addressOf === undefined ? {} : { client_ip: options.addressOf(phone) }),
     ...occurredAt(options.startedAtMs + occurredMs, phone, chance),
     sdk_meta: sdkMeta(phone, batch, session, chance),
-    ...context(phone, chance),
+    ...context(phone, chance, { atMs: options.startedAtMs + occurredMs, event: `${event}` }),
     scorer: clientVerdict(phone, scored, chance),
     signals,
   }
@@ -151,7 +152,7 @@ function sdkMeta(phone: Phone, batch: number, session: Session, chance: Random) 
   }
 }
 
-function context(phone: Phone, chance: Random) {
+function context(phone: Phone, chance: Random, { atMs, event }: { atMs: number; event: string }) {
   const { brand, model, os, apiLevel } = phone.hardware
   return {
     device: {
@@ -159,8 +160,9 @@ function context(phone: Phone, chance: Random) {
       model,
       os_version: os,
       ...(apiLevel === null ? {} : { api_level: apiLevel }),
-      locale: phone.locale,
-      timezone: phone.timezone,
+      ...(sendsIdentity(phone.sdk)
+        ? toDeviceMembers(phone, atMs, event)
+        : { locale: phone.locale, time_zone: phone.timezone }),
       battery_level: chance.int(3, 100) / 100,
       free_storage_mb: chance.int(300, 190_000),
     },

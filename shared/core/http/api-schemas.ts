@@ -23,6 +23,7 @@ import {
 } from '#shared/core/base/limits/rest-api.ts'
 import { membersMax } from '#shared/core/base/limits/telemetry.ts'
 import { devicePhoneField } from '#shared/core/identity/phone-schemas.ts'
+import { sentDeviceSchema } from '#shared/core/identity/sent-device-schema.ts'
 import {
   installLevels,
   installProviders,
@@ -376,6 +377,7 @@ export const submissionSchema = sentTelemetrySchema
     user_id: optionalId,
     account_id: optionalId,
     verdict: verdictRequestSchema.nullish(),
+    device: sentDeviceSchema.nullish(),
   })
   .meta({
     description: `Telemetry, at most ${bodyBytesMax} bytes. Unknown fields are kept as sent. At most ${membersMax} object members in all. Numbers that a double cannot hold are refused in known signals only.`,

@@ -42,6 +42,8 @@ export const postgresPrivileges = {
     shadow_policies: read,
     shadow_policy_changes: read,
     stream_incarnations: add,
+    // What a scorer remembers of its writes ends with the next erasure.
+    erasures: ['select(ended_at)'],
     // The phones of installs: how they are told apart, corrected, and denied.
     identity_parameters: read,
     phone_corrections: correctedPhones,

@@ -107,11 +107,11 @@ export async function rebuildIdentityKeys(
     format: 'JSONCompactEachRow',
   })
   const rows = await result.json<Remaining>()
-  // One writer for each: it would take the last event for one that is written already.
-  for (const end of ['first', 'last'] as const) {
-    const events = rows.map((row) => toEvent(tenantId, row, end))
-    await createIdentityKeyWriter(clickhouse).insertIdentityKeys(events)
-  }
+  const events = rows.flatMap((row) => [
+    toEvent(tenantId, row, 'first'),
+    toEvent(tenantId, row, 'last'),
+  ])
+  await createIdentityKeyWriter(clickhouse).insertIdentityKeys(events)
 }
 
 /** As much of an event as its traits are read from. */

@@ -29,10 +29,18 @@ export type IdentityKeyWriter = {
    * @throws when ClickHouse fails; they may be stored or not
    */
   insertIdentityKeys: (events: readonly AcceptedEvent[]) => Promise<number>
+  /** Forgets what it wrote: the rows may be gone. */
+  forget: () => void
 }
 
-/** An event with its traits as they are stored. */
-type EventTraits = { event: AcceptedEvent; keys: readonly string[]; text: string; place: string }
+/** The first event with some traits, as they are stored, and when the last one was received. */
+type EventTraits = {
+  event: AcceptedEvent
+  keys: readonly string[]
+  text: string
+  place: string
+  seenMs: number
+}
 
 /** What was written of the traits of a device: the lowest offset, and when it was last seen. */
 type Written = { streamOffset: number; seenMs: number }
@@ -56,15 +64,22 @@ export function createIdentityKeyWriter(clickhouse: Clickhouse): IdentityKeyWrit
     await insertRowBinary(node, into, writer.written(), smallQuery)
     return found.reduce((sum, { keys }) => sum + keys.length, 0)
   }
+  /** How often it was told to forget. */
+  let erasures = 0
   return {
     insertIdentityKeys: async (events) => {
       const found = findUnwritten(events, written)
       if (found.length === 0) return 0
       const toShardKey = ({ event }: EventTraits) => toHash(event.tenant_id)
+      const before = erasures
       const rows = await onNodesOf(clickhouse, found, toShardKey, insertInto)
-      // Only now: what failed is written again.
-      for (const { event, place } of found) remember(written, place, event)
+      // Only now: what failed is written again, and what may have been erased meanwhile too.
+      if (erasures === before) for (const one of found) remember(written, one)
       return rows.reduce((sum, one) => sum + one, 0)
+    },
+    forget: () => {
+      erasures++
+      written.clear()
     },
   }
 }
@@ -83,8 +98,14 @@ function findUnwritten(
     const known = written.get(place)
     if (known !== undefined && isWritten(known, event)) continue
     const before = found.get(place)
-    if (before !== undefined && before.event.streamOffset <= event.streamOffset) continue
-    found.set(place, { event, keys: toIdentityKeys(body.device_id, traits), text, place })
+    const seenMs = Math.max(before?.seenMs ?? 0, event.received_at)
+    if (before === undefined) {
+      const keys = toIdentityKeys(body.device_id, traits)
+      found.set(place, { event, keys, text, place, seenMs })
+    } else {
+      const isEarlier = event.streamOffset < before.event.streamOffset
+      found.set(place, { ...before, event: isEarlier ? event : before.event, seenMs })
+    }
   }
   return [...found.values()]
 }
@@ -95,8 +116,7 @@ const isWritten = ({ streamOffset, seenMs }: Written, event: AcceptedEvent): boo
 
 function remember(
   written: LRUCache<string, Written>,
-  place: string,
-  { streamOffset, received_at: seenMs }: AcceptedEvent,
+  { event: { streamOffset }, place, seenMs }: EventTraits,
 ): void {
   const known = written.get(place)
   written.set(place, {
@@ -105,7 +125,7 @@ function remember(
   })
 }
 
-function writeRows(writer: RowWriter, { event, keys, text }: EventTraits): void {
+function writeRows(writer: RowWriter, { event, keys, text, seenMs }: EventTraits): void {
   for (const key of keys) {
     writer.string(event.tenant_id)
     // As `toHash`, in the order of bytes that a UInt64 has.
@@ -114,6 +134,6 @@ function writeRows(writer: RowWriter, { event, keys, text }: EventTraits): void 
     writer.int64(event.streamOffset)
     writer.int64(event.received_at)
     writer.string(text)
-    writer.int64(event.received_at)
+    writer.int64(seenMs)
   }
 }

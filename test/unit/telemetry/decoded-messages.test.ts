@@ -1,6 +1,7 @@
 // The decoded events kept between storing and deciding give the same decisions as the message.
 import { describe, expect, it } from 'vitest'
 import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
+import { toInstallTraits } from '#shared/core/identity/install-traits.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { compileShadow, decideShadow } from '#shared/core/policies/shadow.ts'
@@ -23,7 +24,7 @@ const facts: EventFacts[] = [
     signals: signalsOf.REVIEW,
     nonce: 2,
     connection: hostingConnection,
-    more: { app: { version: '12.1' }, device: { model: 'Pixel 8' } },
+    more: { app: { version: '12.1' }, device: { model: 'Pixel 8', boot_at: 1.7e12 } },
   },
   { deviceId: 'three', signals: { network: { new_signal: [1, { deep: true }] } }, nonce: 3 },
 ]
@@ -55,6 +56,7 @@ describe('a decoded message', () => {
       const full = events[index]!
       expect(slim.bodyBytes).toBeUndefined()
       expect(slim.filledCategories).toBe(toFilledCategories(full.body.signals as Signals))
+      expect(slim.traits).toEqual(toInstallTraits(full))
       expect(slim.body.signals).toEqual(full.body.signals)
       const risk = decideRisk(full, defaultPolicy, known)
       expect(decideRisk(slim, defaultPolicy, known)).toEqual(risk)

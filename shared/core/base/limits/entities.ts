@@ -63,6 +63,8 @@ export const rememberedTraitsMax = 100_000
  * retention counts whole days since then.
  */
 export const identityRefreshMs = 12 * 60 * 60 * 1000
+/** How often a scorer asks whether an erasure has ended: an index of a few rows, below a ms. */
+export const erasuresCheckMs = 5_000
 
 /** A phone of more installs than this grows only by a strong identifier or an attested key. */
 export const phoneInstallsMax = 20

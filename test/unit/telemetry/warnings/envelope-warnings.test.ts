@@ -42,7 +42,20 @@ describe('a right submission', () => {
         account_id: 'a-1',
         occurred_at: '2026-02-28T23:00:00Z',
         app: { version: '7.1.0', build: 12 },
-        device: { os_version: '16', brand: 'Google', model: 'Pixel 9' },
+        device: {
+          os_version: '16',
+          brand: 'Google',
+          model: 'Pixel 9',
+          build: 'BP2A.250605.031.A3',
+          storage_bytes: 128e9,
+          memory_bytes: 12e9,
+          screen: '1080x2424',
+          locale: 'de-DE',
+          time_zone: 'Europe/Berlin',
+          carrier: '',
+          boot_at: '2026-02-27T06:12:45.120Z',
+          identifiers: { android_id: '9f2c4be01d7a8836' },
+        },
       },
     ],
     ['with members of its own', { order: { id: 7 }, experiment: 'b', region: 'eu' }],
@@ -50,6 +63,51 @@ describe('a right submission', () => {
     ['without users', { user_id: undefined, account_id: undefined, occurred_at: null }],
   ])('%s has no warning', (_, change) => {
     expect(warn(change)).toEqual([])
+  })
+})
+
+describe('what is told of a phone', () => {
+  const plain = 'imei-352099001761481'
+  it.each<[string, Change, string, string]>([
+    ['a size as a text', { storage_bytes: '128 GB' }, 'storage_bytes', 'unreadable_value'],
+    ['a size below one', { memory_bytes: 0 }, 'memory_bytes', 'unreadable_value'],
+    ['a screen as a list', { screen: [1080, 2400] }, 'screen', 'unreadable_value'],
+    ['a build that is too long', { build: 'b'.repeat(129) }, 'build', 'unreadable_value'],
+    ['an uptime', { boot_at: 86_400 }, 'boot_at', 'unreadable_value'],
+    ['identifiers as a text', { identifiers: plain }, 'identifiers', 'unreadable_value'],
+    ['a number', { identifiers: { a: 7 } }, 'identifiers.a', 'unreadable_value'],
+    ['a long one', { identifiers: { a: plain.repeat(20) } }, 'identifiers.a', 'unreadable_value'],
+    ['another name', { identifiers: { IMEI: plain } }, 'identifiers.IMEI', 'unreadable_value'],
+    [
+      'a taken name',
+      { identifiers: { attested_key: plain } },
+      'identifiers.attested_key',
+      'unreadable_value',
+    ],
+    ['a placeholder', { identifiers: { a: 'Unknown' } }, 'identifiers.a', 'placeholder_id'],
+  ])('has a warning without its value: %s', (_, device, path, code) => {
+    const warnings = warn({ device })
+    expect(warnings.map((one) => [one.path, one.code])).toEqual([[`$.device.${path}`, code]])
+    expect(JSON.stringify(warnings)).not.toContain(plain)
+  })
+
+  it('has a warning for each identifier beyond the eighth', () => {
+    const names = [...'abcdefghij']
+    const identifiers = Object.fromEntries(names.map((name) => [name, `${name}-7f3a`]))
+    expect(told({ device: { identifiers } }).map(([path]) => path)).toEqual([
+      '$.device.identifiers.i',
+      '$.device.identifiers.j',
+    ])
+  })
+
+  it('is asked for in its place, where identifiers are somewhere else and so not hashed', () => {
+    for (const [place, change] of [
+      ['identifiers', { identifiers: { a: plain } }],
+      ['sdk_meta.identifiers', meta({ identifiers: { a: plain } })],
+      ['device.device_ids', { device: { device_ids: { a: plain } } }],
+    ] as const) {
+      expect(told(change)).toEqual([[`$.${place}`, 'unknown_member', 'device.identifiers']])
+    }
   })
 })
 
