@@ -1,6 +1,6 @@
 /**
- * Routes of rule performance, which comes from dispositions and labels, and of prevalence spikes of signals
- * within an SDK version.
+ * Routes of rule performance, which comes from dispositions and labels, and of prevalence spikes
+ * of signals within an SDK version.
  */
 import { toIso } from '#shared/core/base/instants.ts'
 import type {

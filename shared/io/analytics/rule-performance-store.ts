@@ -1,6 +1,7 @@
 /**
  * Reads rule performance of a tenant: from dispositions how often each flag, reason and signal is
- * right, from labels how much fraud was caught. The same figures as the views of fraud teams, here with a beginning in time.
+ * right, from labels how much fraud was caught. The same figures as the views of fraud teams,
+ * here with a beginning in time.
  */
 import { toRate } from '#shared/core/outcomes/wilson.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'

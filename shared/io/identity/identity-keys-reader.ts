@@ -14,8 +14,8 @@ import { fromSample, type Holders, type NewInstall } from '#shared/core/identity
 import { readTraits, toInstallKey } from '#shared/core/identity/install-traits.ts'
 import { toHash } from '#shared/core/velocity/key-hash.ts'
 import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
+import { hashesQuery, hashIn, tenantsIn } from '#shared/io/clickhouse/hash-conditions.ts'
 import { onNodesOf } from '#shared/io/clickhouse/shards.ts'
-import { hashesQuery, hashIn, tenantsIn } from '#shared/io/velocity/activity-rows-store.ts'
 import { type InstallName, toName, toTenantShard } from './phone-link-store.ts'
 
 /** @returns the first event with traits of each install that has one, by `toName` */
