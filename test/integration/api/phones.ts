@@ -307,8 +307,21 @@ export function describePhones(getRig: () => ApiRig): void {
         ...many.map((deviceId) => ({ tenantId, deviceId, firstDeviceId: 'big-0' })),
         ...['own-1', 'own-2', 'own-3'].map((deviceId) => ({ tenantId, deviceId })),
       ])
+      const phoneId = idOf('big-0')
+      const targetInstalls = await store.countDecidedInstalls({ tenantId, phoneId })
+      // Each has a connection of its own that is open already, so they meet.
+      await Promise.all(Array.from({ length: 6 }, () => rig.postgres.query('select pg_sleep(0.1)')))
       const joins = await Promise.allSettled(
-        ['own-1', 'own-2', 'own-3'].map((deviceId) => correct(deviceId, 'big-0')),
+        ['own-1', 'own-2', 'own-3'].map((deviceId) =>
+          correctPhone(rig.postgres, {
+            tenantId,
+            deviceId,
+            phoneId,
+            reason: 'seen in the shop',
+            actor: 'ada@example.com',
+            decided: { phoneId: idOf(deviceId), targetInstalls },
+          }),
+        ),
       )
       expect(joins.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
       expect((await readPhone(idOf('big-0'))).installs_total).toBe(phoneInstallsShownMax)
