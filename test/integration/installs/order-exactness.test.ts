@@ -383,8 +383,12 @@ describe('a value of very many installs', () => {
           table: 'identity_keys',
           values: [
             {
-              ...{ tenant_id: tenantId, key_hash: toHash(one), device_id: deviceId },
-              ...{ stream_offset: streamOffset, received_at: 1, last_seen_at: 1 },
+              tenant_id: tenantId,
+              key_hash: toHash(one),
+              device_id: deviceId,
+              stream_offset: streamOffset,
+              received_at: 1,
+              last_seen_at: 1,
               traits: toTraitsText(own),
             },
           ],
