@@ -6,9 +6,9 @@ import { phoneInstallsMax } from '#shared/core/base/limits/entities.ts'
 import type { PhoneLink } from '#shared/core/identity/decide-link.ts'
 import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
+import { hashesQuery, tenantsIn } from '#shared/io/clickhouse/hash-conditions.ts'
 import { onNodesOf } from '#shared/io/clickhouse/shards.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import { hashesQuery, tenantsIn } from '#shared/io/velocity/activity-rows-store.ts'
 import { type InstallName, toName, toTenantShard } from './phone-link-store.ts'
 
 /** A link at an instant, in ms since 1970. */
