@@ -11,10 +11,10 @@ select
   countIf(disposition = 'FALSE_POSITIVE') as false_positive,
   confirmed + false_positive as judged,
   round(confirmed / judged, 3) as precision,
-  round(greatest(0, (confirmed + 1.9207) / (judged + 3.8415)
-    - 1.96 * sqrt(confirmed * false_positive / judged + 0.9604) / (judged + 3.8415)), 3) as low,
-  round(least(1, (confirmed + 1.9207) / (judged + 3.8415)
-    + 1.96 * sqrt(confirmed * false_positive / judged + 0.9604) / (judged + 3.8415)), 3) as high
+  round(greatest(0, (confirmed + 1.9208) / (judged + 3.8416)
+    - 1.96 * sqrt(confirmed * false_positive / judged + 0.9604) / (judged + 3.8416)), 3) as low,
+  round(least(1, (confirmed + 1.9208) / (judged + 3.8416)
+    + 1.96 * sqrt(confirmed * false_positive / judged + 0.9604) / (judged + 3.8416)), 3) as high
 from analytics.reasons
 where tenant_id = {tenant:String}
   and created_at >= {from:DateTime64(3, 'UTC')} and created_at < {to:DateTime64(3, 'UTC')}

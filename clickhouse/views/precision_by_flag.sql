@@ -14,11 +14,11 @@ create or replace view {analytics:Identifier}.precision_by_flag (
 select
   tenant_id, flag, alerts, confirmed, false_positive, judged,
   if(judged >= 10, confirmed / judged, null) as precision,
-  greatest(0, (confirmed + 1.9207) / (judged + 3.8415) - 1.96
-    * sqrt(if(judged = 0, 0, confirmed * false_positive / judged) + 0.9604) / (judged + 3.8415))
+  greatest(0, (confirmed + 1.9208) / (judged + 3.8416) - 1.96
+    * sqrt(if(judged = 0, 0, confirmed * false_positive / judged) + 0.9604) / (judged + 3.8416))
     as precision_low,
-  least(1, (confirmed + 1.9207) / (judged + 3.8415) + 1.96
-    * sqrt(if(judged = 0, 0, confirmed * false_positive / judged) + 0.9604) / (judged + 3.8415))
+  least(1, (confirmed + 1.9208) / (judged + 3.8416) + 1.96
+    * sqrt(if(judged = 0, 0, confirmed * false_positive / judged) + 0.9604) / (judged + 3.8416))
     as precision_high,
   base.precision as base_precision,
   if(base.precision > 0, precision / base.precision, null) as lift

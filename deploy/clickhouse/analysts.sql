@@ -75,6 +75,8 @@ grant select on `device_intelligence`.alerts_replica to analytics_reader;
 
 grant select on `device_intelligence`.deliveries_replica to analytics_reader;
 
+grant select on `device_intelligence`.labels_replica to analytics_reader;
+
 grant select on `device_intelligence`.reconciliation_entries to analytics_reader;
 
 grant select on `device_intelligence`.reconciliation_accepted to analytics_reader;
@@ -157,6 +159,14 @@ alter row policy of_tenant on `device_intelligence`.deliveries_replica
   for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
 
 create row policy if not exists of_service on `device_intelligence`.deliveries_replica
+  for select using 1 to all except analytics_reader;
+
+create row policy if not exists of_tenant on `device_intelligence`.labels_replica to analytics_reader;
+
+alter row policy of_tenant on `device_intelligence`.labels_replica
+  for select using currentUser() in ('default', 'scorer', 'api', 'console') or tenant_id = splitByChar('.', currentUser())[2] to analytics_reader;
+
+create row policy if not exists of_service on `device_intelligence`.labels_replica
   for select using 1 to all except analytics_reader;
 
 create row policy if not exists of_tenant on `device_intelligence`.reconciliation_entries to analytics_reader;

@@ -21,6 +21,7 @@ import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
 import type { PhoneAlerts } from '#shared/io/identity/phone-alerts.ts'
 import type { PhoneStore } from '#shared/io/identity/phone-store.ts'
 import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
+import { createKeyedLabels } from '#shared/io/outcomes/change-labels.ts'
 import type { CurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
@@ -48,6 +49,7 @@ import {
 } from './routes/alerts.ts'
 import { addDeviceRoutes } from './routes/devices.ts'
 import { addEventRoutes } from './routes/events.ts'
+import { addLabelRoutes, type KeyedLabels } from './routes/labels.ts'
 import { addListRoutes, type KeyedEntry } from './routes/lists.ts'
 import { addPhoneRoutes } from './routes/phones.ts'
 import { addReconciliationRoutes } from './routes/reconciliation.ts'
@@ -72,6 +74,7 @@ export type ApiDeps = {
   events: Pick<EventStore, 'findDecidedEvent'> & EventListStore
   policies: CurrentPolicyStore
   lists: ReturnType<typeof createKeyedLists>
+  labels: ReturnType<typeof createKeyedLabels>
   reconciliation: Pick<ReconciliationStore, 'readReconciliation'>
   /** The published keys of verdicts at an instant of the wall clock. */
   readVerdictKeys: (nowMs: number) => Promise<VerdictKeySet>
@@ -201,6 +204,13 @@ export async function createApiApp(
     )
   }
 
+  async function addLabelsOnce({ once, ...wanted }: KeyedLabels) {
+    if (once === null) return { answer: await deps.labels.addLabels(wanted), replayed: false }
+    return deps.answerOnce(once, (postgres) =>
+      createKeyedLabels(postgres, deps.nowMs).addLabels(wanted),
+    )
+  }
+
   function addRoutes(routes: ZodApp): void {
     const listFiltered = limited(
       'filtered_alerts',
@@ -275,6 +285,10 @@ export async function createApiApp(
         dispositionChanges,
         timed('list_remove', deps.lists.removeEntry),
       ),
+    })
+    addLabelRoutes(routes, {
+      listLabels: limited('labels', filteredAlertLimits, timed('labels', deps.labels.listLabels)),
+      addLabels: limited('labels_add', dispositionChanges, timed('labels_add', addLabelsOnce)),
     })
     addSignalRoutes(routes, {
       findCurrentPolicy: timed('policy', deps.policies.findCurrentPolicy),

@@ -49,6 +49,7 @@ import { createKnownTokens } from './operators/known-tokens.ts'
 import type { OperatorDeps, OperatorParts } from './operators/operator-deps.ts'
 import { addOperatorRoutes } from './operators/operator-routes.ts'
 import { createPublicOrigin } from './operators/public-origin.ts'
+import { addLabelRoutes } from './outcomes/label-routes.ts'
 import { addPeriodOverviewRoute } from './overview/overview-routes.ts'
 import { addPhoneRoutes } from './phones/phone-routes.ts'
 import { addBacktestRoutes } from './policies/backtest-routes.ts'
@@ -116,6 +117,7 @@ const routes = [
   addRetentionRoutes,
   addErasureRoutes,
   addListRoutes,
+  addLabelRoutes,
   addAnalystRoutes,
   addSqlRoutes,
   addFleetRoutes,

@@ -203,7 +203,7 @@ describe('a connection', () => {
 })
 
 describe('the pages', () => {
-  it('list the entries, add one for any id and from the page of a device, and take it off', async () => {
+  it('list the entries, add one for any id and from the page of a device, and label it', async () => {
     const browser = await launchBrowser()
     try {
       const { page, faults } = await openPage(browser, { baseURL: running.stack.console })
@@ -287,6 +287,21 @@ describe('the pages', () => {
         total: 1,
         data: [{ reason: 'test_phone' }],
       })
+      await page.getByRole('button', { name: 'Label', exact: true }).click()
+      await dialog.getByLabel('Turned out to be').selectOption('chargeback')
+      await dialog.getByLabel('Amount').fill('12,50')
+      await dialog.getByLabel('Currency').fill('eur')
+      expect(await findViolations(page)).toEqual([])
+      await dialog.getByRole('button', { name: 'Label' }).click()
+      await dialog.getByText('must be a decimal text').waitFor()
+      await dialog.getByLabel('Amount').fill('12.50')
+      await dialog.getByRole('button', { name: 'Label' }).click()
+      await page.getByRole('cell', { name: '12.50 EUR' }).waitFor()
+      await page.goto('/manage/labels?tenant=acme&label=chargeback')
+      await page.getByRole('link', { name: 'phone' }).waitFor()
+      const [row] = await page.getByRole('row', { name: '12.50 EUR' }).allInnerTexts()
+      expect(row).toMatch(/Chargeback[\s\S]*device[\s\S]*phone[\s\S]*@/)
+      expect(await findViolations(page)).toEqual([])
       // Browsers report the refused form as a failed request.
       expect(faults.filter((fault) => !fault.includes('400'))).toEqual([])
     } finally {

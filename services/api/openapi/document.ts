@@ -55,6 +55,7 @@ export function toPublicDocument(urls: PublicUrls): OpenapiOptions {
         { name: 'Users', description: 'The devices of a user or account.' },
         { name: 'Phones', description: 'The installs on the same hardware.' },
         { name: 'Lists', description: 'Allow and deny lists of devices and users.' },
+        { name: 'Labels', description: 'What turned out to be fraud.' },
         { name: 'Events', description: 'What became of one submission.' },
         { name: 'Verdicts', description: 'Tokens that your backend verifies by itself.' },
         { name: 'Ledger', description: 'Whether every event reached every stage.' },

@@ -321,6 +321,29 @@ function toSignalListExample(): SignalList {
   }
 }
 
+export const addedLabelExample = {
+  label_id: 'lbl_Vn3mX0o8Qm2pC1nY5vJ7wA',
+  outcome: 'fraud',
+  occurred_at: startedAt,
+  covered_days: 30,
+}
+
+export const labelExample = {
+  label_id: addedLabelExample.label_id,
+  subject: { device_id: submissionExample.device_id },
+  label: 'chargeback',
+  outcome: 'fraud',
+  is_latest: true,
+  occurred_at: startedAt,
+  covered_days: 30,
+  amount: '129.90',
+  currency: 'EUR',
+  external_id: 'cb-2026-00017',
+  note: null,
+  created_at: '2026-04-14T08:00:00.000Z',
+  actor: { kind: 'api_key', id: 'case-tool' },
+}
+
 export const listEntryExample = {
   entry_id: 'lst_5kZr0b2NqYw8Jc1VtX9aQg',
   list: 'deny',

@@ -1,6 +1,6 @@
 /**
- * Routes of rule performance, which comes from dispositions, and of prevalence spikes of signals
- * within an SDK version.
+ * Routes of rule performance, which comes from dispositions and labels, and of prevalence spikes
+ * of signals within an SDK version.
  */
 import { toIso } from '#shared/core/base/instants.ts'
 import type {
@@ -39,7 +39,7 @@ export function addRulePerformanceRoutes(app: ConsoleApp, deps: RulePerformanceD
       schema: {
         operationId: 'findRulePerformance',
         tags: ['Analytics'],
-        summary: 'Precision and lift of each flag, reason and signal, from dispositions',
+        summary: 'Precision of each flag, reason and signal; fraud caught and missed',
         params: tenantParams,
         querystring: rulePerformanceQuery,
         response: { 200: rulePerformanceSchema },

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { instantParameter } from '#shared/core/http/api-schemas.ts'
 
 export const rulePerformanceQuery = z.strictObject({
-  since: instantParameter('Only alerts raised at this instant or later.'),
+  since: instantParameter('Only alerts raised, and sessions begun, at this instant or later.'),
 })
 
 const share = z.number().min(0).max(1)
@@ -19,6 +19,47 @@ const precisionSchema = z.object({
   lift: z.number().nullable().describe('precision / base_precision'),
 })
 
+const rateSchema = z.object({
+  rate: share.nullable().describe('null with fewer than 10 cases: too few to say'),
+  low: share.describe('with high: the 95 % confidence interval'),
+  high: share,
+})
+const money = (description: string) => z.string().describe(description)
+
+const outcomesSchema = z.object({
+  as_of: z.string().nullable().describe('when labels and dispositions were copied; they come late'),
+  labels: z.number().int().describe('labels that count'),
+  labels_without_session: z.number().int().describe('of them, those that cover no known session'),
+  fraud: z.number().int().describe('sessions that turned out to be fraud'),
+  caught: z.number().int().describe('of them, those with an alert'),
+  missed: z.number().int(),
+  recall: rateSchema.describe('caught / fraud'),
+  honest: z.number().int().describe('sessions that turned out to be legitimate'),
+  harmed: z.number().int().describe('of them, those with an alert'),
+  harmed_users: z.number().int().describe('users and accounts of these'),
+  harmed_share: rateSchema.describe('harmed / honest'),
+  losses: z.array(
+    z.object({
+      currency: z.string(),
+      lost: money('a decimal text; a loss counts once, at its last fraudulent session'),
+      caught: money('of it, in sessions with an alert'),
+      missed: money('of it, in sessions without'),
+    }),
+  ),
+  flags: z
+    .array(
+      z.object({
+        flag: z.string(),
+        fraud: z.number().int().describe('fraudulent sessions with the flag'),
+        recall: rateSchema.describe('its share of all fraudulent sessions'),
+        honest: z.number().int().describe('honest sessions with the flag'),
+        honest_share: rateSchema.describe('its share of all honest sessions'),
+        losses: z.array(z.object({ currency: z.string(), lost: money('in these sessions') })),
+      }),
+    )
+    .describe('of the flags of a session’s highest scores'),
+})
+
 export const rulePerformanceSchema = z.object({
   since: z.string().nullable(),
   alerts: z.number().int(),
@@ -28,6 +69,7 @@ export const rulePerformanceSchema = z.object({
   flags: z.array(precisionSchema),
   reasons: z.array(precisionSchema),
   signals: z.array(precisionSchema),
+  outcomes: outcomesSchema.describe('of sessions that began since, by labels and dispositions'),
 })
 
 export const prevalenceSpikesQuery = z.strictObject({

@@ -24,6 +24,7 @@ import { recovery } from './operation/recovery.ts'
 import { addReplay } from './operation/replay.ts'
 import { verdictKeys } from './operation/verdict-keys.ts'
 import { operators } from './operators.ts'
+import { labels } from './outcomes/labels.ts'
 import { audit, edges } from './overview.ts'
 import { policy } from './policies/policies.ts'
 import { reconcile } from './reconcile.ts'
@@ -41,6 +42,7 @@ const entries: readonly Entry[] = [
   alerts,
   keys,
   lists,
+  labels,
   deliveries,
   operators,
   audit,

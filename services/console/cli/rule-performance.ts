@@ -1,5 +1,5 @@
 /**
- * `di rule-performance`: precision and lift of each rule, from dispositions. `di signals spikes`:
+ * `di rule-performance`: fraud caught and missed, precision of each rule. `di signals spikes`:
  * prevalence spikes of signals within one SDK version.
  */
 import { type Answer, read } from './commands.ts'
@@ -12,10 +12,10 @@ const percent = (share: number | null): string =>
 
 export const rulePerformance = read(
   'rule-performance <slug>',
-  'how often each flag, reason and signal is right, from dispositions',
+  'how much fraud is caught, and how often each flag, reason and signal is right',
   '/tenants/{tenant_id}/rule-performance',
   {
-    options: [['--since <time>', 'leave out alerts that were raised before']],
+    options: [['--since <time>', 'leave out alerts and sessions from before']],
     text: toRulePerformanceText,
   },
 )
@@ -42,7 +42,24 @@ function toRulePerformanceText(performance: RulePerformance): string {
     toColumns(columnsOf('SIGNAL'), performance.signals),
     toColumns(columnsOf('REASON'), performance.reasons),
   ]
-  return [title, ...parts].join('\n\n')
+  return [title, toOutcomesText(performance.outcomes), ...parts].join('\n\n')
+}
+
+type Rate = RulePerformance['outcomes']['recall']
+const toRateText = ({ rate, low, high }: Rate): string =>
+  rate === null ? 'too few to say' : `${percent(rate)}, ${percent(low)} to ${percent(high)}`
+
+function toOutcomesText(outcomes: RulePerformance['outcomes']): string {
+  const { fraud, caught, missed, honest, harmed, harmed_users: users, losses } = outcomes
+  const { labels, labels_without_session: unseen, as_of: asOf } = outcomes
+  return [
+    `${fraud} fraudulent sessions: ${caught} caught (${toRateText(outcomes.recall)}), ${missed} missed`,
+    `${honest} honest sessions: ${harmed} harmed (${toRateText(outcomes.harmed_share)}), of ${users} users`,
+    ...losses.map(
+      (one) => `${one.currency} ${one.lost} lost: ${one.caught} caught, ${one.missed} missed`,
+    ),
+    `${labels} labels, ${unseen} of them of no known session; as of ${asOf === null ? '-' : toTime(asOf)}`,
+  ].join('\n')
 }
 
 const columnsOf = (name: string): readonly Column<RulePerformance['flags'][number]>[] => [

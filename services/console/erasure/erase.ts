@@ -15,12 +15,13 @@ import {
   eraseAlerts,
   listErasableAlerts,
 } from '#shared/io/erasure/erasure-alerts-store.ts'
+import type { ErasureTraces } from '#shared/io/erasure/erasure-conditions.ts'
 import type {
   CountsBefore,
   ErasureProgress,
   ErasureReceipt,
 } from '#shared/io/erasure/erasure-job-store.ts'
-import type { ErasureStore, ErasureTable, ErasureTraces } from '#shared/io/erasure/erasure-store.ts'
+import type { ErasureStore, ErasureTable } from '#shared/io/erasure/erasure-store.ts'
 import {
   awaitWorkedOff,
   eraseDeadLetters,
@@ -149,7 +150,8 @@ async function erasePass(
   await requireDecided(deps, nats, cut, true)
   const traces = await inClickhouse(() => store.readTraces(subject, cut.streamOffset, earlier))
   track.count('clickhouse', await inClickhouse(() => store.countRows(traces)))
-  const erasable = { subject, eventIds: traces.eventIds }
+  const { eventIds, sessionIds } = traces
+  const erasable = { subject, eventIds, sessionIds }
   track.count('postgres', await countErasableAlerts(session, erasable))
   await track.reach({ postgres: 'erasing' })
   const alertIds = await listErasableAlerts(session, erasable)

@@ -1,6 +1,6 @@
 /**
- * Replicates alerts, their dispositions, deliveries and corrections of phones to ClickHouse, where
- * fraud teams query them.
+ * Replicates alerts, their dispositions, deliveries, labels and corrections of phones to
+ * ClickHouse, where fraud teams query them.
  * A named lock lets one console run a round at a time. A round reads one snapshot of Postgres and
  * copies exactly the changes since the last snapshot. It is recorded once its rows are stored, so
  * an interrupted round is repeated, and a repeated copy changes nothing. Deliveries are never
@@ -14,6 +14,7 @@ import {
 import {
   insertAlertRows,
   insertDeliveryRows,
+  insertLabelRows,
   insertRemovals,
   markRound,
   purgeRemovals,
@@ -27,6 +28,7 @@ import {
   beginRound,
   findChangedAlerts,
   findChangedDeliveries,
+  findNewLabels,
   findRemovals,
   findRemovedMonths,
   findTenantsBehind,
@@ -38,6 +40,8 @@ import {
   readDeliveries,
   readDeliveriesAfter,
   readDeliveriesOfAlerts,
+  readLabels,
+  readLabelsAfter,
   readReplicationState,
   recordCopied,
   replicationLock,
@@ -219,8 +223,13 @@ async function copyAll(round: Round, tx: Queryable): Promise<TenantSeq[]> {
   }
   // The sequence moved even if the alerts behind it are erased again.
   if (seqs.length > 0) await round.numberOf()
-  if (copied === null) await copyAllDeliveries(round, tx)
-  else await copyChanges(round, tx, copied)
+  if (copied === null) {
+    await copyAllDeliveries(round, tx)
+    await copyAllLabels(round, tx)
+  } else {
+    await copyNewLabels(round, tx, copied)
+    await copyChanges(round, tx, copied)
+  }
   for (const some of pagesOf(await findChangedCorrections(tx, round.corrected))) {
     await insertCorrectionRows(round.state.clickhouse, await round.numberOf(), some)
     round.state.copiedRows('phone_correction', some.length)
@@ -254,6 +263,21 @@ async function copyAllDeliveries(round: Round, tx: Queryable): Promise<void> {
     await writeDeliveries(round, deliveries)
     if (deliveries.length < pageRows) return
     after = deliveries.at(-1)!.delivery_id
+  }
+}
+
+async function copyAllLabels(round: Round, tx: Queryable): Promise<void> {
+  for (let after = ''; ; ) {
+    const labels = await readLabelsAfter(tx, after, pageRows)
+    await writeLabels(round, labels)
+    if (labels.length < pageRows) return
+    after = labels.at(-1)!.label_id
+  }
+}
+
+async function copyNewLabels(round: Round, tx: Queryable, copied: string): Promise<void> {
+  for (const some of pagesOf(await findNewLabels(tx, copied))) {
+    await writeLabels(round, await readLabels(tx, some))
   }
 }
 
@@ -293,4 +317,13 @@ async function writeDeliveries(
   if (rows.length === 0) return
   await insertDeliveryRows(state.clickhouse, await numberOf(), rows)
   state.copiedRows('delivery', rows.length)
+}
+
+async function writeLabels(
+  { state, numberOf }: Round,
+  rows: Awaited<ReturnType<typeof readLabels>>,
+): Promise<void> {
+  if (rows.length === 0) return
+  await insertLabelRows(state.clickhouse, await numberOf(), rows)
+  state.copiedRows('label', rows.length)
 }

@@ -15,6 +15,7 @@ import { removeUndoneCorrections } from '#shared/io/identity/correct-phone.ts'
 import { removeExpiredListEntries } from '#shared/io/lists/list-store.ts'
 import { removeEndedInvitations } from '#shared/io/operators/invitation-store.ts'
 import { removeExpiredSessions } from '#shared/io/operators/session-store.ts'
+import { removeOldLabels } from '#shared/io/outcomes/label-store.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -138,6 +139,7 @@ async function runDue(
     await attempt(state, 'delivery_months', () => changeDeliveryMonths(state, round)),
     await attempt(state, 'deliveries', () => removeEndedDeliveries(state, round)),
     await attempt(state, 'alerts', () => removeOldAlerts(state, round)),
+    await attempt(state, 'labels', () => removeOldLabelsOf(state, round)),
     await attempt(state, 'operator_sessions', () =>
       removeAll(state, round, 'operator_sessions', (most) =>
         removeExpiredSessions(state.postgres, round.atMs, most),
@@ -250,6 +252,17 @@ async function removeOldAlerts(state: State, round: Round): Promise<void> {
   await removeStepwise(state, round, 'alerts', (overdue) =>
     removeAlerts(state.postgres, overdue, rowsPerStep),
   )
+}
+
+/** Labels are kept as long as alerts: both say what turned out to be fraud. */
+async function removeOldLabelsOf(state: State, round: Round): Promise<void> {
+  for (const { tenantId, days } of await readRetention(round)) {
+    const cutoffMs = toCutoffMs(days.alerts, round.atMs)
+    if (cutoffMs === null) continue
+    await removeAll(state, round, 'labels', (most) =>
+      removeOldLabels(state.postgres, { tenantId, cutoffMs }, most),
+    )
+  }
 }
 
 async function removeStepwise(

@@ -10,7 +10,7 @@ import {
   triesOfAccount,
   triesOfAddress,
   triesOfOperator,
-} from '#shared/core/base/limits/operators.ts'
+} from '#shared/core/base/limits/tenants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type Bucket, fullBucket, type Rate, takeToken } from '#shared/core/http/rate-limit.ts'
 import { toSourceKey } from '#shared/io/http/connection-guard.ts'

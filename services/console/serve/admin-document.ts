@@ -14,6 +14,7 @@ const tags = {
   Analytics: 'What the telemetry and the dispositions of a tenant show.',
   SQL: 'Queries over the analytics views, and the analysts who run them.',
   Lists: 'Allow and deny lists of devices and users.',
+  Labels: 'What turned out to be fraud.',
   Erasure: 'The erasure of devices and users.',
   Audit: 'Who changed what, and when.',
   Sessions: 'Signing in, and the own account.',

@@ -31,7 +31,7 @@ const createBody = z.strictObject({
     .max(apiKeyScopes.length)
     .refine((scopes) => new Set(scopes).size === scopes.length, 'must name each scope once')
     .describe(
-      'Every key reads. `alerts:write` also sets dispositions, `lists:write` also changes the allow and deny lists.',
+      'Every key reads. `alerts:write` also sets dispositions, `lists:write` also changes the allow and deny lists, `labels:write` also adds labels.',
     ),
 })
 

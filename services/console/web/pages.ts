@@ -95,6 +95,11 @@ export const pages = [
     nav: { name: 'Lists', of: 'admin' },
   },
   {
+    path: '/manage/labels',
+    load: () => import('./pages/labels/page.tsx'),
+    nav: { name: 'Labels', of: 'admin' },
+  },
+  {
     path: '/manage/analysts',
     load: () => import('./pages/analysts/page.tsx'),
     nav: { name: 'SQL accounts', of: 'admin' },

@@ -1,8 +1,8 @@
 /**
  * The first stage of a batch: decode, insert events, registrations and the keys of installs into
- * ClickHouse, store dead letters, and record for reconciliation what each message contained. Every step is idempotent, so
- * a batch can be repeated at any time. The caller acknowledges after the last step: then deciders
- * may proceed.
+ * ClickHouse, store dead letters, and record for reconciliation what each message contained.
+ * Every step is idempotent, so a batch can be repeated at any time. The caller acknowledges after
+ * the last step: then deciders may proceed.
  *
  * Messages are decoded one by one while their rows are encoded, so a whole decoded batch is never
  * in memory at once.

@@ -25,6 +25,7 @@ export const guardedTables = [
   'decisions',
   'alerts_replica',
   'deliveries_replica',
+  'labels_replica',
   'reconciliation_entries',
   'reconciliation_accepted',
   'reconciliation_expected_alerts',

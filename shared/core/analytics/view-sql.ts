@@ -2,6 +2,7 @@
  * Renders the views of analysts. A file in `clickhouse/views` has `{{name}}` in place of what is
  * computed: the columns of the signal catalog, and expressions that several views share.
  */
+import { toLabelledSessionsSql } from '#shared/core/outcomes/coverage-sql.ts'
 import { toColumnPath } from '#shared/core/signals/column-path.ts'
 import {
   categories,
@@ -137,6 +138,7 @@ export function toViewParts(catalog: Catalog = fullCatalog): Readonly<Record<str
   return {
     platform: toPlatformSql('platform'),
     decided_bits: decidedBits,
+    labelled_sessions: toLabelledSessionsSql(),
     decided_columns: decided
       .map(({ column, type, about }) => `${column} ${type} comment ${quote(about)}`)
       .join(',\n  '),

@@ -34,6 +34,7 @@ export const auditedActions = [
   'install_root.dropped',
   'install_root.rotated',
   'install_root.rotation_begun',
+  'labels.added',
   'list_entry.added',
   'list_entry.removed',
   'operator.changed',

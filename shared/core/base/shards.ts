@@ -49,6 +49,7 @@ const shardingKeys: Readonly<Record<string, string>> = {
   alerts_replica: ofTenant,
   deliveries_replica: ofTenant,
   phone_corrections_replica: ofTenant,
+  labels_replica: ofTenant,
   reconciliation_entries: ofTenant,
   reconciliation_accepted: ofTenant,
   reconciliation_expected_alerts: ofTenant,

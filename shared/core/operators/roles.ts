@@ -108,6 +108,8 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /tenants/:tenant_id/erasures': viewer,
   'GET /tenants/:tenant_id/erasures/:erasure_id': viewer,
 
+  'GET /tenants/:tenant_id/labels': viewer,
+  'POST /tenants/:tenant_id/labels': analyst,
   'GET /tenants/:tenant_id/lists': viewer,
   'POST /tenants/:tenant_id/lists': analyst,
   'DELETE /tenants/:tenant_id/lists/:entry_id': analyst,

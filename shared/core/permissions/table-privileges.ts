@@ -42,7 +42,10 @@ export const postgresPrivileges = {
     shadow_policies: read,
     shadow_policy_changes: read,
     stream_incarnations: add,
+    // The phones of installs: how they are told apart, corrected, and denied.
+    identity_parameters: read,
     phone_corrections: correctedPhones,
+    list_entries: ['select(tenant_id, list, kind, id, created_at, expires_at)'],
   },
   api: {
     ...schema,
@@ -70,6 +73,9 @@ export const postgresPrivileges = {
     list_shards: count,
     connection_lists: count,
     phone_corrections: correctedPhones,
+    // Labels, with a key that has the scope.
+    labels: add,
+    label_totals: count,
     audit_log: [writeAudit],
     // What is published. The private halves are in another column.
     verdict_keys: ['select(kid, state, public_jwk, created_at, kept_until)'],
@@ -111,6 +117,8 @@ export const postgresPrivileges = {
           'idempotent_answers',
         ],
         ...['list_entries', 'list_shards', 'connection_lists', 'phone_corrections'],
+        'identity_parameters',
+        ...['labels', 'label_totals'],
         ...[
           'replication_changes',
           'replication_removals',

@@ -4,7 +4,7 @@
  */
 
 /** `read` adds nothing: it is for a named key that reads only. */
-export const apiKeyScopes = ['read', 'alerts:write', 'lists:write'] as const
+export const apiKeyScopes = ['read', 'alerts:write', 'lists:write', 'labels:write'] as const
 export type ApiKeyScope = (typeof apiKeyScopes)[number]
 
 /** Names of keys, among those of one tenant. */

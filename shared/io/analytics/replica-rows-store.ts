@@ -1,6 +1,7 @@
 /**
- * Writes the copy of alerts and deliveries in ClickHouse. A row replaces those of lower rounds with
- * its key; a removal is a row of the key alone, until all rows of the key are rewritten away.
+ * Writes the copy of alerts, deliveries and labels in ClickHouse. A row replaces those of lower
+ * rounds with its key; a removal is a row of the key alone, until all rows of the key are rewritten
+ * away.
  */
 import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import {
@@ -10,10 +11,20 @@ import {
   toInstant,
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
-import type { AlertReplicaRow, DeliveryReplicaRow, ReplicaRemoval } from './replication-store.ts'
+import type {
+  AlertReplicaRow,
+  DeliveryReplicaRow,
+  LabelReplicaRow,
+  ReplicaRemoval,
+} from './replication-store.ts'
 
-const tables = { alert: 'alerts_replica', delivery: 'deliveries_replica' } as const
-const idColumns = { alert: 'alert_id', delivery: 'delivery_id' } as const
+const tables = {
+  alert: 'alerts_replica',
+  delivery: 'deliveries_replica',
+  label: 'labels_replica',
+} as const
+const idColumns = { alert: 'alert_id', delivery: 'delivery_id', label: 'label_id' } as const
+const kinds = ['alert', 'delivery', 'label'] as const
 type Kind = keyof typeof tables
 
 /** Copies alerts; repeating it changes nothing. */
@@ -42,13 +53,26 @@ export async function insertDeliveryRows(
   )
 }
 
+/** Copies labels; repeating it changes nothing. */
+export async function insertLabelRows(
+  clickhouse: Clickhouse,
+  round: number,
+  rows: readonly LabelReplicaRow[],
+): Promise<void> {
+  await insertRows(
+    clickhouse,
+    tables.label,
+    rows.map((row) => ({ ...row, round })),
+  )
+}
+
 /** Hides what is gone from Postgres. */
 export async function insertRemovals(
   clickhouse: Clickhouse,
   round: number,
   removals: readonly ReplicaRemoval[],
 ): Promise<void> {
-  for (const kind of ['alert', 'delivery'] as const) {
+  for (const kind of kinds) {
     const rows = removals
       .filter((one) => one.kind === kind)
       .map((one) => ({
@@ -125,7 +149,7 @@ export async function purgeRemovals(clickhouse: Clickhouse): Promise<number> {
 
 async function purgeOn(node: ClickhouseNode): Promise<number> {
   let purged = 0
-  for (const kind of ['alert', 'delivery'] as const) {
+  for (const kind of kinds) {
     for (let found = keysPerMutation; found === keysPerMutation; purged += found) {
       found = await purgeSome(node, kind)
     }

@@ -36,8 +36,9 @@ export type DeliveryReplicaRow = { tenant_id: string; delivery_id: string } & Re
   string,
   unknown
 >
+export type LabelReplicaRow = { tenant_id: string; label_id: string } & Record<string, unknown>
 export type ReplicaRemoval = {
-  kind: 'alert' | 'delivery'
+  kind: 'alert' | 'delivery' | 'label'
   tenantId: string
   createdAt: string
   id: string
@@ -61,7 +62,8 @@ export async function readReplicationState(db: Queryable): Promise<ReplicationSt
   const { rows } = await db.query<ReplicationState>(
     `select round, completed_round as completed, replicated_snapshot::text as copied,
        corrections_snapshot::text as corrected,
-       ${clusterSql} is not distinct from cluster_id and whole_round = completed_round as own
+       ${clusterSql} is not distinct from cluster_id and whole_round = completed_round
+         and labelled_round = completed_round as own
      from replication_state`,
   )
   return rows[0]!
@@ -116,7 +118,7 @@ export async function recordCopied(
     await tx.query(
       `update replication_state set replicated_snapshot = $1::pg_snapshot,
          corrections_snapshot = $1::pg_snapshot, completed_round = $2,
-         whole_round = $2, cluster_id = ${clusterSql}`,
+         whole_round = $2, labelled_round = $2, cluster_id = ${clusterSql}`,
       [snapshot, round],
     )
   })
@@ -179,7 +181,7 @@ export async function findChangedDeliveries(tx: Queryable, copied: string): Prom
 /** Rows that were removed since a snapshot and not created again. */
 export async function findRemovals(tx: Queryable, copied: string): Promise<ReplicaRemoval[]> {
   const { rows } = await tx.query<{
-    kind: 'alert' | 'delivery'
+    kind: ReplicaRemoval['kind']
     tenant_id: string
     created_at: string
     id: string
@@ -191,6 +193,8 @@ export async function findRemovals(tx: Queryable, copied: string): Promise<Repli
          when 'alert' then not exists (
            select from alerts as a where a.tenant_id = r.tenant_id and a.alert_id = r.id
              and a.created_at = r.created_at)
+         when 'label' then not exists (
+           select from labels as l where l.label_id = r.id)
          else not exists (
            select from deliveries as d where d.delivery_id = r.id
              and d.created_at = r.created_at) end`,
@@ -334,6 +338,48 @@ export async function readDeliveriesAfter(
     order by delivery_id limit $2) as d`
   const { rows } = await tx.query<DeliveryReplicaRow>(
     `${deliverySql(from)} order by d.delivery_id`,
+    [after, most],
+  )
+  return rows
+}
+
+const labelColumns = `
+  l.tenant_id, l.label_id, l.seq, ${toInstant('l.created_at')} as created_at, l.subject_kind,
+  l.subject_id, l.label, ${toInstant('l.occurred_at')} as occurred_at, l.covered_days,
+  coalesce(l.amount, 0)::text as amount, coalesce(l.currency, '') as currency, l.external_id,
+  coalesce(l.note, '') as note, coalesce(${operatorIdOf('l.actor')}, l.actor) as actor`
+
+/** Labels that were added since a snapshot. No row of a label ever changes. */
+export async function findNewLabels(tx: Queryable, copied: string): Promise<string[]> {
+  const { rows } = await tx.query<{ label_id: string }>(
+    `select label_id from labels where ${unseen('written_by_xid')}`,
+    [copied],
+  )
+  return rows.map((row) => row.label_id)
+}
+
+/** These labels. */
+export async function readLabels(
+  tx: Queryable,
+  ids: readonly string[],
+): Promise<LabelReplicaRow[]> {
+  const { rows } = await tx.query<LabelReplicaRow>(
+    `select ${labelColumns} from unnest($1::text[]) as wanted (label_id)
+     join labels as l using (label_id)`,
+    [ids],
+  )
+  return rows
+}
+
+/** Labels after an id, in order of their ids, for a full round. */
+export async function readLabelsAfter(
+  tx: Queryable,
+  after: string,
+  most: number,
+): Promise<LabelReplicaRow[]> {
+  const { rows } = await tx.query<LabelReplicaRow>(
+    `select ${labelColumns} from labels as l where l.label_id > $1
+     order by l.label_id limit $2`,
     [after, most],
   )
   return rows

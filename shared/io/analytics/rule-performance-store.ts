@@ -1,8 +1,11 @@
 /**
- * Reads rule performance of a tenant from dispositions: how often each flag, reason and signal is
- * right. The same figures as the views of fraud teams, here with a beginning in time.
+ * Reads rule performance of a tenant: from dispositions how often each flag, reason and signal is
+ * right, from labels how much fraud was caught. The same figures as the views of fraud teams,
+ * here with a beginning in time.
  */
+import { toRate } from '#shared/core/outcomes/wilson.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { type Outcomes, readOutcomes } from '#shared/io/outcomes/outcome-store.ts'
 
 /** How often one thing is right. Precision and lift are null where too little was judged. */
 export type Precision = {
@@ -27,6 +30,8 @@ export type RulePerformance = {
   flags: Precision[]
   reasons: Precision[]
   signals: Precision[]
+  /** By labels, and by alerts that were judged. */
+  outcomes: Outcomes
 }
 
 export type RulePerformanceStore = {
@@ -76,9 +81,6 @@ const rulePerformanceSql = `
   order by count() desc, what
   limit {limit:UInt32} by kind`
 
-/** Fewer judgements than this give no precision: one of one is not 100 %. */
-const judgedMin = 10
-
 export function createRulePerformanceStore(clickhouse: Clickhouse): RulePerformanceStore {
   return {
     readRulePerformance: async ({ tenantId, sinceMs }) => {
@@ -89,6 +91,7 @@ export function createRulePerformanceStore(clickhouse: Clickhouse): RulePerforma
         format: 'JSONCompactEachRow',
       })
       const rows = await result.json<Row>()
+      const outcomes = await readOutcomes(clickhouse, { tenantId, sinceMs })
       const [, , alerts = 0, confirmed = 0, falsePositive = 0] =
         rows.find(([kind]) => kind === 'all') ?? []
       const base = confirmed + falsePositive === 0 ? null : confirmed / (confirmed + falsePositive)
@@ -102,28 +105,22 @@ export function createRulePerformanceStore(clickhouse: Clickhouse): RulePerforma
         flags: of('flag'),
         reasons: of('reason'),
         signals: of('signal'),
+        outcomes,
       }
     },
   }
 }
 
-// Wilson's interval: it stays within 0 and 1, and is wide where little was judged.
-const z = 1.96
-
 function toPrecision([, what, alerts, confirmed, refuted]: Row, base: number | null): Precision {
-  const judged = confirmed + refuted
-  const middle = (confirmed + (z * z) / 2) / (judged + z * z)
-  const spread = judged === 0 ? 0 : (confirmed * refuted) / judged
-  const half = (z * Math.sqrt(spread + (z * z) / 4)) / (judged + z * z)
-  const precision = judged < judgedMin ? null : confirmed / judged
+  const { rate: precision, low, high } = toRate(confirmed, confirmed + refuted)
   return {
     what,
     alerts,
     confirmed,
     false_positive: refuted,
     precision,
-    precision_low: Math.max(0, middle - half),
-    precision_high: Math.min(1, middle + half),
+    precision_low: low,
+    precision_high: high,
     lift: precision === null || !base ? null : precision / base,
   }
 }

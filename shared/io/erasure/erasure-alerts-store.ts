@@ -1,15 +1,16 @@
 /**
  * Erases the alerts of a device or a user with their history and notes, their deliveries and
  * attempts, whose bodies name it too, bulk changes whose filter is its id, its entries on the allow
- * and deny lists, corrections of its phone, and kept answers that hold its id. The counters move in
- * the same transaction, so a total stays exact; `seq` of the other alerts stays what it is, so an
- * erasure leaves gaps in it.
+ * and deny lists, labels of it, its sessions and its events, corrections of its phone, and kept
+ * answers that hold its id. The counters move in the same transaction, so a total stays exact;
+ * `seq` of the other alerts stays what it is, so an erasure leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'
 import { eraseAnswers } from '#shared/io/http/idempotent-answers.ts'
 import { countCorrectionsOf, removeCorrectionsOf } from '#shared/io/identity/correct-phone.ts'
 import { countListEntriesOf, removeListEntriesOf } from '#shared/io/lists/list-store.ts'
+import { countErasableLabels, eraseLabels } from '#shared/io/outcomes/label-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import type { ErasureSubject } from './erasure-subject.ts'
 
@@ -17,6 +18,7 @@ type ErasableAlerts = {
   subject: ErasureSubject
   /** Events of the subject: an alert may name another user of its event. */
   eventIds: readonly string[]
+  sessionIds: readonly string[]
 }
 
 export type AlertCounts = {
@@ -31,7 +33,12 @@ export type AlertCounts = {
   list_entries: number
   /** Corrections of the phone that a device is on. */
   phone_corrections: number
+  /** Labels of the subject, of its sessions and of its events. */
+  labels: number
 }
+
+/** Counted by queries of their own. */
+type CountedApart = 'list_entries' | 'labels' | 'phone_corrections'
 
 /** Alerts of one transaction: its lock keeps new alerts of the tenant waiting. */
 const batchMax = 2_000
@@ -60,7 +67,7 @@ export async function countErasableAlerts(
 async function countErasable(tx: Queryable, erasable: ErasableAlerts): Promise<AlertCounts> {
   const { text, values } = toCondition(erasable)
   await preferKeyLookups(tx)
-  const { rows } = await tx.query<Omit<AlertCounts, 'list_entries' | 'phone_corrections'>>(
+  const { rows } = await tx.query<Omit<AlertCounts, CountedApart>>(
     `with erasable as (select tenant_id, alert_id from alerts where ${text}),
      sent as (
        select d.delivery_id, d.created_at
@@ -84,6 +91,7 @@ async function countErasable(tx: Queryable, erasable: ErasableAlerts): Promise<A
   return {
     ...rows[0]!,
     list_entries: await countListEntriesOf(tx, erasable.subject),
+    labels: await countErasableLabels(tx, erasable),
     phone_corrections:
       kind === 'device' ? await countCorrectionsOf(tx, { tenantId, deviceId: id }) : 0,
   }
@@ -113,6 +121,10 @@ export async function eraseAlerts(db: Session, erasable: ErasableAlerts): Promis
     await removeListEntriesOf(tx, subject)
     const { tenantId, kind, id } = subject
     if (kind === 'device') await removeCorrectionsOf(tx, { tenantId, deviceId: id })
+  })
+  await db.transaction(async (tx) => {
+    await preferKeyLookups(tx)
+    await eraseLabels(tx, erasable)
   })
   for (let erased = batchMax; erased === batchMax; ) {
     erased = await db.transaction((tx) => eraseSome(tx, erasable))

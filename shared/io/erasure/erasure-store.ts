@@ -14,14 +14,25 @@ import { toHash, toKeyHash } from '#shared/core/velocity/key-hash.ts'
 import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
 import { onEveryNode, onEveryServer } from '#shared/io/clickhouse/shards.ts'
 import {
+  chunksOf,
+  type ErasureTraces,
+  mutationValuesMax,
+  none,
+  type ReplicaTable,
+  replicaIds,
+  replicaTables,
+  toConditions,
+  toEventCondition,
+  toReplicaConditions,
+} from './erasure-conditions.ts'
+import {
   countedIdentities,
   eraseEarlierInstalls,
   identityTables,
   rebuildIdentityKeys,
-  toIdentityConditions,
 } from './erasure-identity-store.ts'
 import { type CountMentions, createCountMentions } from './erasure-mentions-store.ts'
-import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
+import type { ErasureSubject } from './erasure-subject.ts'
 import { dropOldParts } from './old-parts.ts'
 import {
   rebuildDevices,
@@ -38,6 +49,7 @@ const erasureTables = [
   'activity',
   'alerts_replica',
   'deliveries_replica',
+  'labels_replica',
   'reconciliation_entries',
   'decisions',
   'shadow_decisions',
@@ -48,18 +60,6 @@ const erasureTables = [
   ...identityTables,
 ] as const
 export type ErasureTable = (typeof erasureTables)[number]
-
-/** The keys of a subject's rows, read before anything is erased. */
-export type ErasureTraces = {
-  subject: ErasureSubject
-  /** Later events are not erased. */
-  lastStreamOffset: number
-  sipHash: string
-  /** Devices that the user was on, and their hashes; none for a device. */
-  devices: { id: string; sipHash: string }[]
-  eventIds: string[]
-  eventHashes: string[]
-}
 
 export type ErasureStore = {
   /**
@@ -137,7 +137,7 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
     },
     eraseReplicas: async (traces) => {
       for (const table of replicaTables) {
-        for (const condition of toReplicaConditions(traces)) {
+        for (const condition of toReplicaConditions(traces, table)) {
           await mutate(clickhouse, traces, table, condition)
         }
       }
@@ -156,8 +156,6 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
   }
 }
 
-/** Hashes in the text of one mutation: 20,000 of 20 digits are 440 KB. */
-const mutationValuesMax = 20_000
 const queryBytesMax = 16 * 1024 * 1024
 
 type Params = Record<string, unknown>
@@ -182,10 +180,6 @@ async function read<Row>(
   return result.json<Row>()
 }
 
-function* chunksOf<T>(values: readonly T[], most: number): Generator<T[]> {
-  for (let at = 0; at < values.length; at += most) yield values.slice(at, at + most)
-}
-
 async function readTraces(
   clickhouse: Clickhouse,
   subject: ErasureSubject,
@@ -200,17 +194,21 @@ async function readTraces(
   )) as [[string]]
   const devices = kind === 'device' ? [] : await readDevices(clickhouse, subject)
   const eventIds: string[] = []
+  const sessionIds = new Set<string>()
   const ofDevices = kind === 'device' ? [[id]] : chunksOf(toIds(devices), sessionQueryMax)
   for (const some of ofDevices) {
-    const found = await read<[string]>(
+    const found = await read<[string, string]>(
       clickhouse,
-      `select distinct event_id from telemetry
+      `select distinct event_id, session_id from telemetry
        where tenant_id = {tenant:String} and device_id in {devices:Array(String)}
          and stream_offset <= {last:UInt64}
          ${kind === 'user' ? 'and (user_id = {id:String} or account_id = {id:String})' : ''}`,
       { ...params, devices: some },
     )
-    for (const [eventId] of found) eventIds.push(eventId)
+    for (const [eventId, sessionId] of found) {
+      eventIds.push(eventId)
+      sessionIds.add(sessionId)
+    }
   }
   // A retry's row is in the activity alone once merges have run, and so is what was interrupted.
   const active = await read<[string]>(
@@ -221,7 +219,15 @@ async function readTraces(
     { ...params, key: BigInt(toKeyHash(kind, id)) },
   )
   const hashes = new Set([...eventIds.map(toHash), ...active.map(([eventHash]) => eventHash)])
-  return { subject, lastStreamOffset, sipHash, devices, eventIds, eventHashes: [...hashes] }
+  return {
+    subject,
+    lastStreamOffset,
+    sipHash,
+    devices,
+    eventIds,
+    eventHashes: [...hashes],
+    sessionIds: [...sessionIds],
+  }
 }
 
 /** Devices are not added: what leads to them goes last. */
@@ -230,6 +236,7 @@ function addTraces(found: ErasureTraces, earlier: ErasureTraces): ErasureTraces 
     ...found,
     eventIds: [...new Set([...earlier.eventIds, ...found.eventIds])],
     eventHashes: [...new Set([...earlier.eventHashes, ...found.eventHashes])],
+    sessionIds: [...new Set([...earlier.sessionIds, ...found.sessionIds])],
   }
 }
 
@@ -247,48 +254,6 @@ async function readDevices(
   )
   return found.map(([device, sipHash]) => ({ id: device, sipHash }))
 }
-
-/** SQL: the fast hash selects candidates, the strong one decides. */
-const toSame = (text: string, subject: ErasureSubject, sipHash: string): string =>
-  `(sipHash64(${text}) = ${sipHash} and SHA256(${text}) = unhex('${toSubjectSha256(subject)}'))`
-
-/** SQL: no row of the table is of the subject. */
-const none = 'false'
-
-function toConditions(traces: ErasureTraces) {
-  const { subject, lastStreamOffset, sipHash } = traces
-  const is = (text: string) => toSame(text, subject, sipHash)
-  const device = is('device_id')
-  const inUsers = `arrayExists(one -> ${is('one')}, users)`
-  // A registration is of a device and names no user.
-  const ofDevice = (condition: string) =>
-    subject.kind === 'device' ? `tenant_id = {tenant:String} and ${condition}` : none
-  const anyTelemetry = `tenant_id = {tenant:String}
-    and ${subject.kind === 'device' ? device : `(${is('user_id')} or ${is('account_id')})`}`
-  const where = {
-    is,
-    anyTelemetry,
-    telemetry: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
-    decisions: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
-    shadow_decisions: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
-    replays: `${anyTelemetry} and stream_offset <= {last:UInt64}`,
-    installs: ofDevice(`${device} and stream_offset <= {last:UInt64}`),
-    install_keys: ofDevice(
-      `kind != 'issuer' and subject_hash = ${toKeyHash('device', subject.id)}`,
-    ),
-    phone_corrections_replica: ofDevice(device),
-    ...toIdentityConditions({ ...subject, sipHash }, is),
-    sessions: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
-    devices: `tenant_id = {tenant:String} and ${subject.kind === 'device' ? device : inUsers}`,
-    user_devices: `tenant_id = {tenant:String}
-      and ${subject.kind === 'device' ? device : is('user_id')}`,
-  }
-  return { where, params: { tenant: subject.tenantId, last: lastStreamOffset } }
-}
-
-/** Numbers only, so they may stand in the text: there may be more than fit into a parameter. */
-const toEventCondition = (eventHashes: readonly string[]): string =>
-  `tenant_id = {tenant:String} and event_hash in (${eventHashes.join(',')})`
 
 /** Whether a reconciliation entry names an event of the subject. */
 const isNamed = (eventHashes: readonly string[]): string => `(id, place) ->
@@ -320,25 +285,7 @@ const rowTables = [
   ...(['installs', 'install_keys', ...identityTables] as const),
 ]
 
-const replicaTables = ['alerts_replica', 'deliveries_replica'] as const
-type ReplicaTable = (typeof replicaTables)[number]
 type CountedOnce = Exclude<ErasureTable, 'activity' | 'reconciliation_entries' | ReplicaTable>
-
-/** Each row in one of them: an alert may name another user of its event. */
-function toReplicaConditions(traces: ErasureTraces): string[] {
-  const { subject, sipHash, eventHashes } = traces
-  const column = subject.kind === 'device' ? 'device_id' : 'user_id'
-  const own = toSame(column, subject, sipHash)
-  const tenant = 'tenant_id = {tenant:String}'
-  if (subject.kind === 'device') return [`${tenant} and ${own}`]
-  return [
-    `${tenant} and ${own}`,
-    ...[...chunksOf(eventHashes, mutationValuesMax)].map(
-      (ids) => `${tenant} and not ${own}
-        and reinterpretAsUInt64(SHA256(event_id)) in (${ids.join(',')})`,
-    ),
-  ]
-}
 
 const countedOnce: Record<CountedOnce, string> = {
   telemetry: 'count()',
@@ -374,9 +321,8 @@ async function countRows(
     await count('reconciliation_entries', named, 'tenant_id = {tenant:String}')
   }
   for (const table of replicaTables) {
-    const id = table === 'alerts_replica' ? 'alert_id' : 'delivery_id'
-    for (const condition of toReplicaConditions(traces)) {
-      await count(table, `uniqExact(created_at, ${id})`, condition)
+    for (const condition of toReplicaConditions(traces, table)) {
+      await count(table, `uniqExact(created_at, ${replicaIds[table]})`, condition)
     }
   }
   return counts

@@ -17,7 +17,7 @@ export function findRevivedEvents(
   return findRevived(erased, (wanted) => findInClickhouse(clickhouse, wanted))
 }
 
-/** @returns the same of alerts, list entries and corrections of phones in Postgres */
+/** @returns the same of alerts, list entries, labels and corrections of phones in Postgres */
 export function findRevivedAlerts(
   postgres: Queryable,
   erased: readonly Erased[],
@@ -77,7 +77,10 @@ async function findInPostgres(
        union all
        select id, created_at from list_entries where tenant_id = $1 and kind = $3
        union all
-       select device_id, at from phone_corrections where tenant_id = $1 and $3 = 'device') as named
+       select device_id, at from phone_corrections where tenant_id = $1 and $3 = 'device'
+       union all
+       select subject_id, created_at from labels
+       where tenant_id = $1 and subject_kind = $3) as named
      where encode(sha256(convert_to(id, 'UTF8')), 'hex') = any($2)
      group by id`,
     [tenantId, hashes, kind],

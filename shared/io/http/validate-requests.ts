@@ -29,12 +29,22 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, ht
     if (part === 'body' && (value === undefined || value === null)) {
       return { error: new Problem(code, detail, { errors: [noBody] }) }
     }
-    const errors = parsed.error.issues.slice(0, faultsListedMax).map((issue) => ({
+    const issues = parsed.error.issues.flatMap(toIssues)
+    const errors = issues.slice(0, faultsListedMax).map((issue) => ({
       path: toPath(part, issue),
       message: issue.message,
     }))
     return { error: new Problem(code, detail, { errors }) }
   }
+}
+
+/** Of a body that can have two forms, the faults of the one that it has. */
+function toIssues(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+  if (issue.code !== 'invalid_union') return [issue]
+  const isOther = (inner: z.core.$ZodIssue) =>
+    inner.path.length === 0 && inner.code === 'invalid_type'
+  const meant = issue.errors.find((form) => form.length > 0 && !form.some(isOther))
+  return meant?.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })) ?? [issue]
 }
 
 function toPath(part: string, issue: z.core.$ZodIssue): string {

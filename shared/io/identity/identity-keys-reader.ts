@@ -9,12 +9,13 @@ import {
   sampledHoldersMin,
   traitHoldersMax,
 } from '#shared/core/base/limits/entities.ts'
+import { type KeyedTraits, listKeys } from '#shared/core/identity/comparison.ts'
 import { fromSample, type Holders, type NewInstall } from '#shared/core/identity/decide-link.ts'
 import { readTraits, toInstallKey } from '#shared/core/identity/install-traits.ts'
 import { toHash } from '#shared/core/velocity/key-hash.ts'
 import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
+import { hashesQuery, hashIn, tenantsIn } from '#shared/io/clickhouse/hash-conditions.ts'
 import { onNodesOf } from '#shared/io/clickhouse/shards.ts'
-import { hashesQuery, hashIn, tenantsIn } from '#shared/io/velocity/activity-rows-store.ts'
 import { type InstallName, toName, toTenantShard } from './phone-link-store.ts'
 
 /** @returns the first event with traits of each install that has one, by `toName` */
@@ -65,12 +66,19 @@ async function queryFirsts(node: ClickhouseNode, installs: InstallName[]): Promi
   }))
 }
 
-/** A key of a tenant. */
-export type TenantKey = { tenantId: string; key: string; isPersonal: boolean }
+/** A key of an install, with the place of its rows. */
+export type PlacedKey = KeyedTraits & { tenantId: string; keyHash: string; name: string }
 
 /** The key of all installs of a tenant, which only the sample has. */
 const allInstallsHash = '0'
 const nameOf = (tenantId: string, keyHash: string) => `${tenantId} ${keyHash}`
+
+/** The keys of an install. */
+export const placeKeys = ({ tenantId, traits }: NewInstall): PlacedKey[] =>
+  listKeys(traits).map((keyed) => {
+    const keyHash = toHash(keyed.key)
+    return { ...keyed, tenantId, keyHash, name: nameOf(tenantId, keyHash) }
+  })
 
 /** Installs that are decided have their first events in `[firstOffset, lastOffset]`. */
 export type OffsetSpan = { firstOffset: number; lastOffset: number }
@@ -80,61 +88,51 @@ type Counted = { before: number; inSpan: number[] }
 
 /** Who had keys, as of any offset in the span that they were read for. */
 export type KeyHolders = {
-  holdersOf: (key: TenantKey, streamOffset: number) => Holders
+  holdersOf: (key: PlacedKey, streamOffset: number) => Holders
   /** By the sample; 0 where it has none. */
   countInstalls: (tenantId: string, streamOffset: number) => number
-  has: (key: TenantKey) => boolean
-  add: (keys: readonly TenantKey[]) => Promise<void>
+  has: (key: PlacedKey) => boolean
+  add: (keys: readonly PlacedKey[]) => Promise<void>
 }
 
-type Exact = Counted & { firsts: [streamOffset: number, deviceId: string][] }
+/** The first installs with a key, in the order of the stream. */
+type Exact = Counted & { offsets: number[]; deviceIds: string[] }
 
 const none: Counted = { before: 0, inSpan: [] }
+const nobody: Exact = { ...none, offsets: [], deviceIds: [] }
 
 /** Reads keys as they are added. */
 export function createKeyHolders(clickhouse: Clickhouse, span: OffsetSpan): KeyHolders {
-  const hashes = new Map<string, string>()
-  const hashOf = (key: string): string => {
-    const known = hashes.get(key) ?? toHash(key)
-    hashes.set(key, known)
-    return known
-  }
   const asked = new Set<string>()
   const sampled = new Map<string, Counted>()
   const exact = new Map<string, Exact>()
-  const toAsked = ({ tenantId, key, isPersonal }: TenantKey): AskedKey => {
-    return { tenantId, keyHash: hashOf(key), isPersonal }
-  }
   const countSampled = (name: string, streamOffset: number) =>
     countBefore(sampled.get(name) ?? none, streamOffset)
   return {
-    has: ({ tenantId, key }) => asked.has(nameOf(tenantId, hashOf(key))),
+    has: ({ name }) => asked.has(name),
     countInstalls: (tenantId, streamOffset) =>
       fromSample(countSampled(nameOf(tenantId, allInstallsHash), streamOffset)),
-    holdersOf: ({ tenantId, key, isPersonal }, streamOffset) => {
-      const name = nameOf(tenantId, hashOf(key))
+    holdersOf: ({ name, isPersonal }, streamOffset) => {
       const inSample = countSampled(name, streamOffset)
       if (inSample >= sampledHoldersMin) return { count: fromSample(inSample) }
-      const { firsts, ...counted } = exact.get(name) ?? { ...none, firsts: [] }
+      const most = isPersonal ? personalHoldersMax : traitHoldersMax
+      const { offsets, deviceIds, ...counted } = exact.get(name) ?? nobody
       const count =
-        firsts.length < toHoldersMax(isPersonal)
-          ? countUpTo(firsts, streamOffset)
+        offsets.length < most
+          ? countBelow(offsets, streamOffset)
           : countBefore(counted, streamOffset)
-      if (count >= toHoldersMax(isPersonal)) return { count }
-      return { installs: firsts.slice(0, count).map(([, deviceId]) => deviceId) }
+      return count < most ? { installs: deviceIds.slice(0, count) } : { count }
     },
     add: async (keys) => {
       for (let at = 0; at < keys.length; at += identityQueryMax) {
-        const some = keys.slice(at, at + identityQueryMax).map(toAsked)
-        for (const { tenantId, keyHash } of some) asked.add(nameOf(tenantId, keyHash))
+        const some = keys.slice(at, at + identityQueryMax)
+        for (const { name } of some) asked.add(name)
         const samples = await onNodesOf(clickhouse, some, toTenantShard, (node, nodeKeys) =>
           querySampled(node, nodeKeys, span),
         )
         for (const [name, counted] of samples.flat()) sampled.set(name, counted)
-        const few = some.filter(
-          ({ tenantId, keyHash }) =>
-            (sampled.get(nameOf(tenantId, keyHash))?.before ?? 0) < sampledHoldersMin,
-        )
+        // Of those with very many the sample is enough.
+        const few = some.filter(({ name }) => (sampled.get(name)?.before ?? 0) < sampledHoldersMin)
         const found = await onNodesOf(clickhouse, few, toTenantShard, (node, nodeKeys) =>
           queryHolders(node, nodeKeys, span),
         )
@@ -144,22 +142,22 @@ export function createKeyHolders(clickhouse: Clickhouse, span: OffsetSpan): KeyH
   }
 }
 
-const toHoldersMax = (isPersonal: boolean): number =>
-  isPersonal ? personalHoldersMax : traitHoldersMax
+const countBefore = ({ before, inSpan }: Counted, streamOffset: number): number =>
+  before + countBelow(inSpan, streamOffset)
 
-const countUpTo = (firsts: Exact['firsts'], streamOffset: number): number => {
-  const at = firsts.findIndex(([first]) => first >= streamOffset)
-  return at === -1 ? firsts.length : at
+/** How many of these ascending offsets are below one. */
+function countBelow(sorted: readonly number[], streamOffset: number): number {
+  let low = 0
+  let high = sorted.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (sorted[middle]! < streamOffset) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
-function countBefore({ before, inSpan }: Counted, streamOffset: number): number {
-  const at = inSpan.findIndex((one) => one >= streamOffset)
-  return before + (at === -1 ? inSpan.length : at)
-}
-
-type AskedKey = { tenantId: string; keyHash: string; isPersonal: boolean }
-
-const hashesOf = (keys: readonly AskedKey[]) => new Set(keys.map(({ keyHash }) => keyHash))
+const hashesOf = (keys: readonly PlacedKey[]) => new Set(keys.map(({ keyHash }) => keyHash))
 
 /** SQL: who has a key first when, and how many before the span and in it. */
 const countedInSpan = `countIf(first < {first:UInt64}),
@@ -174,7 +172,7 @@ type SampledRow = [
 
 async function querySampled(
   node: ClickhouseNode,
-  keys: AskedKey[],
+  keys: PlacedKey[],
   { firstOffset, lastOffset }: OffsetSpan,
 ): Promise<[name: string, counted: Counted][]> {
   if (keys.length === 0) return []
@@ -205,7 +203,7 @@ type HoldersRow = [...SampledRow, firsts: [streamOffset: number | string, device
 
 async function queryHolders(
   node: ClickhouseNode,
-  keys: AskedKey[],
+  keys: PlacedKey[],
   { firstOffset, lastOffset }: OffsetSpan,
 ): Promise<[name: string, holders: Exact][]> {
   if (keys.length === 0) return []
@@ -240,7 +238,8 @@ async function queryHolders(
     {
       before: Number(before),
       inSpan: inSpan.map(Number),
-      firsts: firsts.map(([first, deviceId]) => [Number(first), deviceId]),
+      offsets: firsts.map(([first]) => Number(first)),
+      deviceIds: firsts.map(([, deviceId]) => deviceId),
     },
   ])
 }

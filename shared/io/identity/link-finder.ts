@@ -14,10 +14,11 @@ import {
   phonesOfKeyMax,
   tenantPhonesMin,
 } from '#shared/core/base/limits/entities.ts'
-import { type InstallTraits, listKeys } from '#shared/core/identity/comparison.ts'
+import type { InstallTraits } from '#shared/core/identity/comparison.ts'
 import {
   type DecidedLink,
   decideLink,
+  type Holders,
   type NewInstall,
   type PhoneLink,
 } from '#shared/core/identity/decide-link.ts'
@@ -28,8 +29,9 @@ import {
   createKeyHolders,
   type KeyHolders,
   type OffsetSpan,
+  type PlacedKey,
+  placeKeys,
   readFirsts,
-  type TenantKey,
 } from './identity-keys-reader.ts'
 import { type InstallName, readLinks, toName } from './phone-link-store.ts'
 
@@ -82,11 +84,16 @@ function toKept({ ...link }: PhoneLink & { evidence?: unknown }): PhoneLink {
   return link
 }
 
+/** An install that is to be decided, with its keys. */
+type OpenInstall = NewInstall & { keys: OpenKey[] }
+/** A key, and who had it before the install; undefined until it is read. */
+type OpenKey = PlacedKey & { holders?: Holders | undefined }
+
 /** What is known while the installs of a batch are decided, by `toName`. */
 type Search = {
   links: Map<string, FoundLink>
   /** Installs without a link. */
-  open: Map<string, NewInstall>
+  open: Map<string, OpenInstall>
   /** Neither has a row: it was erased. */
   gone: Set<string>
 }
@@ -109,11 +116,15 @@ async function findLinks(
         const lastOffset: number = span?.lastOffset ?? Math.max(...offsets)
         span = { firstOffset, lastOffset }
         holders = createKeyHolders(state.clickhouse, span)
+        for (const { keys } of search.open.values()) for (const key of keys) key.holders = undefined
       }
       await holders.add(listUnknownKeys(search.open.values(), holders))
+      for (const { keys, streamOffset } of search.open.values()) {
+        for (const key of keys) key.holders ??= holders.holdersOf(key, streamOffset)
+      }
     }
     if (holders === null) break
-    asked = listCompared(holders, search)
+    asked = listCompared(search)
   }
   if (holders !== null) await decideAll(state, search, holders)
   return search.links
@@ -152,65 +163,48 @@ async function resolve(
     const first = firsts.get(name)
     if (first === undefined) gone.add(name)
     else {
-      open.set(name, first)
+      open.set(name, { ...first, keys: placeKeys(first) })
       found.push(first)
     }
   }
   return found
 }
 
-function listUnknownKeys(installs: Iterable<NewInstall>, holders: KeyHolders): TenantKey[] {
-  const unknown = new Map<string, TenantKey>()
-  for (const install of installs) {
-    for (const key of toTenantKeys(install)) {
-      if (!holders.has(key)) unknown.set(`${key.tenantId} ${key.key}`, key)
-    }
+function listUnknownKeys(installs: Iterable<OpenInstall>, holders: KeyHolders): PlacedKey[] {
+  const unknown = new Map<string, PlacedKey>()
+  for (const { keys } of installs) {
+    for (const key of keys) if (!holders.has(key)) unknown.set(key.name, key)
   }
   return [...unknown.values()]
 }
-
-const toTenantKeys = ({ tenantId, traits }: NewInstall): TenantKey[] =>
-  listKeys(traits).map(({ key, isPersonal }) => ({ tenantId, key, isPersonal }))
 
 /**
  * The installs before the open ones that share a key with them, and earlier installs of their
  * phones, where they are not known yet.
  */
-function listCompared(
-  holders: KeyHolders,
-  { links, open, gone }: Search,
-): Map<string, InstallName> {
+function listCompared({ links, open, gone }: Search): Map<string, InstallName> {
   const unknown = new Map<string, InstallName>()
-  const add = (install: InstallName): void => {
+  const add = (name: string, install: InstallName): void => {
+    if (links.has(name) || open.has(name) || gone.has(name)) return
     // A placeholder is the id of many devices, which are on no phone.
-    if (isPlaceholderId(install.deviceId)) return
-    const name = toName(install)
-    if (!links.has(name) && !open.has(name) && !gone.has(name)) unknown.set(name, install)
+    if (!isPlaceholderId(install.deviceId)) unknown.set(name, install)
   }
-  for (const { name, install } of eachHolder(open.values(), holders)) {
-    add(install)
-    const { tenantId } = install
-    for (const deviceId of links.get(name)?.link.installs ?? []) add({ tenantId, deviceId })
+  for (const { tenantId, keys } of open.values()) {
+    for (const deviceId of keys.flatMap(listInstalls)) {
+      const install = { tenantId, deviceId }
+      const name = toName(install)
+      add(name, install)
+      for (const earlier of links.get(name)?.link.installs ?? []) {
+        const other = { tenantId, deviceId: earlier }
+        add(toName(other), other)
+      }
+    }
   }
   return unknown
 }
 
-function* eachHolder(
-  installs: Iterable<NewInstall>,
-  holders: KeyHolders,
-): Generator<{ name: string; install: InstallName }> {
-  for (const one of installs) {
-    const { tenantId, streamOffset } = one
-    for (const key of toTenantKeys(one)) {
-      const found = holders.holdersOf(key, streamOffset)
-      if ('count' in found) continue
-      for (const deviceId of found.installs) {
-        const install = { tenantId, deviceId }
-        yield { name: toName(install), install }
-      }
-    }
-  }
-}
+const listInstalls = ({ holders }: OpenKey): readonly string[] =>
+  holders === undefined || 'count' in holders ? [] : holders.installs
 
 /** Decides the open installs in the order of the stream: each needs the links of those before. */
 async function decideAll(
@@ -224,13 +218,14 @@ async function decideAll(
   const tenantIds = [...new Set(inOrder.map(({ tenantId }) => tenantId))]
   const [findParameters, firsts] = await Promise.all([
     state.readParameters(tenantIds),
-    readCompared(state, { links, open }, inOrder, holders),
+    readCompared(state, { links, open }),
   ])
   for (const install of inOrder) {
     const { tenantId, streamOffset, receivedAtMs } = install
     const nameOf = (deviceId: string) => toName({ tenantId, deviceId })
+    const holdersByKey = new Map(install.keys.map(({ key, holders }) => [key, holders!]))
     const decided = decideLink(install, {
-      holdersOf: (keyed) => holders.holdersOf({ tenantId, ...keyed }, streamOffset),
+      holdersOf: ({ key }) => holdersByKey.get(key)!,
       linkOf: (deviceId) => links.get(nameOf(deviceId))?.link,
       firstTraitsOf: (deviceId) => firsts(nameOf(deviceId)),
       parameters:
@@ -251,16 +246,11 @@ async function decideAll(
 async function readCompared(
   { clickhouse, firsts: kept }: State,
   { links, open }: Pick<Search, 'links' | 'open'>,
-  installs: readonly NewInstall[],
-  holders: KeyHolders,
 ): Promise<(name: string) => InstallTraits | undefined> {
   const wanted = new Map<string, InstallName>()
-  for (const install of installs) {
-    const { tenantId, streamOffset } = install
-    for (const key of toTenantKeys(install)) {
-      const found = holders.holdersOf(key, streamOffset)
-      if ('count' in found) continue
-      const own = found.installs.flatMap((deviceId) => {
+  for (const { tenantId, keys } of open.values()) {
+    for (const key of keys) {
+      const own = listInstalls(key).flatMap((deviceId) => {
         const known = links.get(toName({ tenantId, deviceId }))
         return known === undefined ? [] : [known.link]
       })

@@ -1,6 +1,6 @@
 /**
- * Versions of the parameters by which phones are recognised, in Postgres. A version is valid from an
- * hour after it was written, so every scorer has read it by then.
+ * Versions of the parameters by which phones are recognised, in Postgres. A version is valid from
+ * an hour after it was written, so every scorer has read it by then.
  */
 import { LRUCache } from 'lru-cache'
 import { cachedTenantsMax } from '#shared/core/base/limits/tenants.ts'

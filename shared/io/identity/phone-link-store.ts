@@ -12,9 +12,9 @@ import {
   insertRowBinary,
   smallQuery,
 } from '#shared/io/clickhouse/clickhouse.ts'
+import { hashesQuery, tenantsIn } from '#shared/io/clickhouse/hash-conditions.ts'
 import { createRowWriter, type RowWriter } from '#shared/io/clickhouse/row-binary.ts'
 import { onNodesOf } from '#shared/io/clickhouse/shards.ts'
-import { hashesQuery, tenantsIn } from '#shared/io/velocity/activity-rows-store.ts'
 
 /** An install of a tenant. */
 export type InstallName = { tenantId: string; deviceId: string }

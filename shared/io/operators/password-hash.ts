@@ -4,7 +4,7 @@
  */
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import { knownHashes, strangerHashes } from '#shared/core/base/limits/operators.ts'
+import { knownHashes, strangerHashes } from '#shared/core/base/limits/tenants.ts'
 import { normalizePassword } from '#shared/core/operators/password-rules.ts'
 import { createTenantSemaphore } from '#shared/io/process/tenant-semaphore.ts'
 

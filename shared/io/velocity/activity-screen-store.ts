@@ -12,7 +12,8 @@ import {
 import { newDeviceMs } from '#shared/core/velocity/new-device.ts'
 import type { VelocityScreen } from '#shared/core/velocity/velocity-screen.ts'
 import type { ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
-import { type ActivityKey, hashIn, ofKeys } from './activity-rows-store.ts'
+import { hashIn } from '#shared/io/clickhouse/hash-conditions.ts'
+import { type ActivityKey, ofKeys } from './activity-rows-store.ts'
 
 export type ScreenQuery = {
   screen: VelocityScreen

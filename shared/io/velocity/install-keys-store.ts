@@ -16,8 +16,8 @@ import {
 } from '#shared/core/installs/shared-keys.ts'
 import { toHash } from '#shared/core/velocity/key-hash.ts'
 import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
+import { hashesQuery, hashIn, tenantsIn } from '#shared/io/clickhouse/hash-conditions.ts'
 import { onNodesOf } from '#shared/io/clickhouse/shards.ts'
-import { hashesQuery, hashIn, tenantsIn } from '#shared/io/velocity/activity-rows-store.ts'
 
 /** An event whose install has an attested key. */
 export type KeyedEvent = { tenantId: string; attestedKey: string; streamOffset: number }

@@ -163,9 +163,16 @@ function toPhone(device: number) {
   const toHashed = (name: string) => `${name}-${phone}-`.padEnd(22, 'x')
   return {
     identifiers: { keychain_id: toHashed('keychain'), media_drm_id: toHashed('drm') },
-    ...{ brand: 'Example', model: `Phone ${model}`, os_version: '15', build: `B${model}` },
-    ...{ storage_bytes: 128e9, memory_bytes: 8e9, screen: '1080x2400', locale: `l${phone % 5}` },
-    ...{ time_zone: 'Europe/Berlin', carrier: `carrier ${phone % 25}` },
+    brand: 'Example',
+    model: `Phone ${model}`,
+    os_version: '15',
+    build: `B${model}`,
+    storage_bytes: 128e9,
+    memory_bytes: 8e9,
+    screen: '1080x2400',
+    locale: `l${phone % 5}`,
+    time_zone: 'Europe/Berlin',
+    carrier: `carrier ${phone % 25}`,
     boot_at: 1_780_000_000_000 + phone * 100_000,
   }
 }

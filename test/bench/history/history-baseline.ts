@@ -8,6 +8,7 @@ import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { listen } from '#shared/io/http/http-server.ts'
 import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
+import { createKeyedLabels } from '#shared/io/outcomes/change-labels.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
@@ -70,6 +71,7 @@ async function start(urls: BaselineUrls): Promise<string> {
       },
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),
+      labels: createKeyedLabels(postgres, Date.now),
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),
       readVerdictKeys: async () => ({ keys: [] }),
       nowMs: Date.now,

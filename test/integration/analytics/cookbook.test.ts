@@ -27,6 +27,7 @@ import {
 } from '../../support/analytics/history-installs.ts'
 import { seed } from '../../support/process/seed.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { describeLabels } from './cookbook-labels.ts'
 import { describeNetworks } from './cookbook-networks.ts'
 import { describePhones } from './cookbook-phones.ts'
 
@@ -682,10 +683,11 @@ describe('a question about attestation', () => {
 
 describeNetworks({ answer, findHistory: () => history })
 describePhones({ answer, findHistory: () => history })
+describeLabels({ answer, findHistory: () => history, findClickhouse: () => clickhouse })
 
 describe('the cookbook', () => {
   it('queries only the views, by tenant and time, within the limits of an analyst', () => {
-    expect(questions.length).toBeGreaterThanOrEqual(36)
+    expect(questions.length).toBeGreaterThanOrEqual(40)
     for (const { name, sql } of questions) {
       const own = [...sql.matchAll(/^\s*(\w+) as \($/gm)].map((found) => found[1]!)
       const read = [...sql.matchAll(/(?<!array )\b(?:from|join)\s+([\w.]+)/gi)].map(

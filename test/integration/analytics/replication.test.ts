@@ -2,6 +2,7 @@
 // changes, any order of commits, any interruption of a replication, and after erasures.
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { LabelBody } from '#shared/core/outcomes/label-schemas.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { addNote, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
@@ -10,6 +11,7 @@ import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { addLabels } from '#shared/io/outcomes/change-labels.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
@@ -94,7 +96,7 @@ const attempt = (alertId: string, number: number, status: number) =>
     [alertId, number, status],
   )
 
-type Rows = { alerts: unknown[]; deliveries: unknown[] }
+type Rows = { alerts: unknown[]; deliveries: unknown[]; labels: unknown[] }
 
 async function readCopy(): Promise<Rows> {
   const read = async (query: string) => {
@@ -109,6 +111,9 @@ async function readCopy(): Promise<Rows> {
       from ${views}.alerts order by alert_id`),
     deliveries: await read(`select delivery_id, alert_id, state, attempts, attempt_status,
         attempt_error_kind from ${views}.deliveries order by delivery_id`),
+    labels: await read(`select label_id, subject_kind, subject_id, label, is_latest,
+        toUnixTimestamp64Milli(occurred_at), covered_days, toString(amount), currency, external_id,
+        note, actor from ${views}.labels order by label_id`),
   }
 }
 
@@ -131,6 +136,13 @@ async function readTruth(): Promise<Rows> {
         coalesce((select json_agg(coalesce(error_kind, '') order by attempt)
           from delivery_attempts as t where t.delivery_id = d.delivery_id), '[]')) as row
       from deliveries as d order by delivery_id collate "C"`),
+    labels: await rows(`select json_build_array(label_id, subject_kind, subject_id, label,
+        seq = max(seq) over (partition by subject_kind, subject_id, external_id),
+        (extract(epoch from occurred_at) * 1000)::bigint, covered_days,
+        trim_scale(coalesce(amount, 0))::text, coalesce(currency, ''), external_id,
+        coalesce(note, ''), coalesce(
+          (select operator_id from operators where email = l.actor), actor)) as row
+      from labels as l order by label_id`),
   }
 }
 
@@ -139,6 +151,9 @@ async function expectEqual(): Promise<Rows> {
   expect(copy).toEqual(await readTruth())
   return copy
 }
+
+const label = (labels: LabelBody[], actor = 'ann@example.org') =>
+  addLabels(postgres, { tenantId, actor, body: labels, nowMs: Date.now() })
 
 describe('a replication round', () => {
   it('copies alerts, dispositions, attempts, ends, replays, tests and removals', async () => {
@@ -218,6 +233,36 @@ describe('a replication round', () => {
     await addNote(postgres, { ...note, note: 'Called back.', most: 10 })
     expect(await replication.runRound()).toBe('copied')
     await expectEqual()
+    expect(await replication.runRound()).toBe('idle')
+  })
+
+  it('copies labels, superseded and retracted ones, and forgets those that are removed', async () => {
+    const subject = { device_id: 'phone' }
+    await label([{ subject, label: 'fraud', amount: '0.1', currency: 'EUR', note: 'a' }])
+    expect(await replication.runRound()).toBe('copied')
+    expect((await expectEqual()).labels).toHaveLength(1)
+    const later = Array.from({ length: 2_100 }, (_, n) => ({
+      subject: { user_id: `u${n}` },
+      label: 'legitimate',
+      external_id: 'case',
+    }))
+    const retraction = { subject, label: 'retracted' }
+    await label([...later, retraction])
+    expect(await replication.runRound()).toBe('copied')
+    expect((await expectEqual()).labels).toHaveLength(2_102)
+    await postgres.query("delete from labels where subject_kind = 'user'")
+    expect(await replication.runRound()).toBe('copied')
+    expect((await expectEqual()).labels).toHaveLength(2)
+    expect(await purgeRemovals(clickhouse)).toBe(2_100)
+    await expectEqual()
+    const { rows } = await postgres.query('select labels from label_totals')
+    expect(rows).toEqual([{ labels: 2 }])
+    // A release that knows no labels ended a round, and forgot what was removed.
+    await postgres.query('delete from labels')
+    await postgres.query('delete from replication_removals')
+    await postgres.query('update replication_state set labelled_round = labelled_round - 1')
+    expect(await replication.runRound()).toBe('copied')
+    expect((await expectEqual()).labels).toEqual([])
     expect(await replication.runRound()).toBe('idle')
   })
 
@@ -413,32 +458,46 @@ describe('an erasure', () => {
     const byEvent = await raise(1, { deviceId: 'tablet', userId: 'bob', eventId: 'evt_shared' })
     await raise(2, { deviceId: 'other' })
     await attempt(own[0]!.alertId, 1, 500)
+    const named: LabelBody['subject'][] = [
+      { device_id: 'phone-Qx7canary' },
+      { session_id: 'of phone-Qx7canary' },
+      { user_id: 'eve-too' },
+      { event_id: 'evt_shared' },
+      { user_id: 'phone-Qx7canary' },
+      { device_id: 'other' },
+    ]
+    await label(named.map((subject) => ({ subject, label: 'fraud' })))
     await replication.runRound()
     const store = createErasureStore(clickhouse)
     const erase = async (subject: { kind: 'device' | 'user'; id: string }, eventIds: string[]) => {
       const whole = { tenantId, ...subject }
       const traces = await store.readTraces(whole, 1, null)
       const { eventHashes } = await hashesOf(eventIds)
-      const found = { ...traces, eventIds, eventHashes }
+      const found = { ...traces, eventIds, eventHashes, sessionIds: [`of ${subject.id}`] }
       const before = await store.countRows(found)
-      await eraseAlerts(postgres, { subject: whole, eventIds })
+      const { sessionIds } = found
+      await eraseAlerts(postgres, { subject: whole, eventIds, sessionIds })
       await withReplicationPaused({ holders: postgres, work: postgres }, () =>
         store.eraseReplicas(found),
       )
       const after = await store.countRows(found)
-      return [before, after].map((of) => [of.alerts_replica, of.deliveries_replica])
+      return [before, after].map((of) => [
+        of.alerts_replica,
+        of.deliveries_replica,
+        of.labels_replica,
+      ])
     }
     expect(await erase({ kind: 'device', id: 'phone-Qx7canary' }, [])).toEqual([
-      [3, 3],
-      [0, 0],
+      [3, 3, 2],
+      [0, 0, 0],
     ])
     expect((await readCopy()).alerts).toHaveLength(3)
     expect(await erase({ kind: 'user', id: 'eve-too' }, ['evt_shared'])).toEqual([
-      [1, 1],
-      [0, 0],
+      [1, 1, 2],
+      [0, 0, 0],
     ])
     await replication.runRound()
-    await expectEqual()
+    expect((await expectEqual()).labels).toHaveLength(2)
     expect((await readCopy()).alerts).toHaveLength(2)
     const raw = await clickhouse.query({
       query: `select count() from alerts_replica where device_id in ('phone-Qx7canary', 'tablet')`,

@@ -1,10 +1,15 @@
 // Rule performance and the alarm for bad releases, on the real engine over the simulated fleet: as
 // views, over the admin API and on the command line.
 import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Command } from 'commander'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
+import { type Outcome, toCountingLabels } from '#shared/core/outcomes/labels.ts'
+import { toRate } from '#shared/core/outcomes/wilson.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
@@ -21,13 +26,14 @@ import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createConsoleApp } from '../../../services/console/app.ts'
 import { createCliContext } from '../../../services/console/cli/context.ts'
+import { labels } from '../../../services/console/cli/outcomes/labels.ts'
 import { rulePerformance } from '../../../services/console/cli/rule-performance.ts'
 import { signals } from '../../../services/console/cli/signals.ts'
 import {
   createPrevalenceSpikes,
   type PrevalenceSpikes,
 } from '../../../services/console/jobs/prevalence-spikes.ts'
-import { historyStartMs } from '../../support/analytics/cookbook-span.ts'
+import { historyEndMs, historyStartMs } from '../../support/analytics/cookbook-span.ts'
 import {
   type FleetHistory,
   fleetTenant,
@@ -35,6 +41,13 @@ import {
   planHistory,
 } from '../../support/analytics/fleet-history.ts'
 import { type HistoryAlert, toInstant } from '../../support/analytics/history-alerts.ts'
+import type { HistoryLabel } from '../../support/analytics/history-labels.ts'
+import {
+  findKnownSessions,
+  sumLosses,
+  toCents,
+  toSessionKey,
+} from '../../support/analytics/known-sessions.ts'
 import { acceptEvent } from '../../support/http/api-rig.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
@@ -124,6 +137,7 @@ async function di(...args: string[]): Promise<string> {
   const program = new Command('di').exitOverride().configureOutput({ writeErr: () => undefined })
   signals(program, context)
   rulePerformance(program, context)
+  labels(program, context)
   await program.parseAsync(args, { from: 'user' })
   return printed
 }
@@ -185,6 +199,64 @@ describe('precision', () => {
         else expect(same?.lift).toBeCloseTo(row.lift, 6)
       }
     }
+  })
+
+  test('stands beside the fraud that was caught and missed, the harm and the money', async () => {
+    const { outcomes } = await get<RulePerformance>(`/tenants/${fleetTenant}/rule-performance`)
+    const known = findKnownSessions(history)
+    const alerted = new Set(
+      history.events
+        .filter(({ event }) => event.rasp_action !== 'ALLOW')
+        .map(({ event: { body } }) => toSessionKey(body.device_id, body.session_id)),
+    )
+    const count = (outcome: Outcome, hasAlert?: boolean) => {
+      const of = known.filter((one) => one.outcome === outcome)
+      if (hasAlert === undefined) return of.length
+      return of.filter((one) => alerted.has(toSessionKey(one.deviceId, one.sessionId)) === hasAlert)
+        .length
+    }
+    expect(outcomes).toMatchObject({
+      as_of: new Date(historyEndMs).toISOString(),
+      fraud: count('fraud'),
+      caught: count('fraud', true),
+      missed: count('fraud', false),
+      honest: count('legitimate'),
+      harmed: count('legitimate', true),
+      recall: toRate(count('fraud', true), count('fraud')),
+      harmed_share: toRate(count('legitimate', true), count('legitimate')),
+    })
+    expect(outcomes.missed).toBeGreaterThan(0)
+    expect(outcomes.harmed).toBeGreaterThan(0)
+    const counting = toCountingLabels(history.labels)
+    const covering = new Set(known.flatMap(({ labels }) => labels))
+    expect([outcomes.labels, outcomes.labels_without_session]).toEqual([
+      counting.length,
+      counting.filter((label) => !covering.has(label as HistoryLabel)).length,
+    ])
+    expect(outcomes.labels_without_session).toBeGreaterThan(0)
+    const lost = outcomes.losses.map(({ currency, lost }) => [currency, toCents(lost)] as const)
+    expect(Object.fromEntries(lost)).toEqual(sumLosses(known))
+    for (const one of outcomes.losses) {
+      expect(toCents(one.caught) + toCents(one.missed)).toBe(toCents(one.lost))
+    }
+    // The same flags as the question of the cookbook, which reads the view.
+    const asked = await read<{ flag: string; fraud: number }>(
+      `select flag, countIf(outcome = 'fraud') as fraud from analytics.labelled_sessions
+       array join arrayDistinct(arrayConcat(flags, risk_flags)) as flag
+       where tenant_id = '${fleetTenant}' group by flag`,
+    )
+    expect(outcomes.flags.map(({ flag, fraud }) => ({ flag, fraud }))).toEqual(
+      expect.arrayContaining(asked),
+    )
+    expect(outcomes.flags).toHaveLength(asked.length)
+    const text = await di('rule-performance', fleetTenant)
+    expect(text).toContain(`${outcomes.fraud} fraudulent sessions: ${outcomes.caught} caught`)
+  })
+
+  test('of a tenant without labels is too few to say', async () => {
+    const { outcomes } = await get<RulePerformance>('/tenants/quiet/rule-performance')
+    expect(outcomes).toMatchObject({ fraud: 0, recall: { rate: null, low: 0, high: 1 }, flags: [] })
+    expect(await di('rule-performance', 'quiet')).toContain('0 caught (too few to say)')
   })
 
   test('is not claimed for rules with few dispositions', async () => {
@@ -483,5 +555,47 @@ describe('a bad release', () => {
     wallMs += 2 * hourMs
     const outcomes = await Promise.all([1, 2, 3].map(() => createAlarm().runRound()))
     expect(outcomes.filter((one) => one === 'checked')).toHaveLength(1)
+  })
+})
+
+describe('a file of labels', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'labels-'))
+  afterAll(() => rmSync(folder, { recursive: true }))
+  const write = (...lines: string[]) => {
+    const file = join(folder, 'labels.csv')
+    writeFileSync(file, lines.join('\n'))
+    return file
+  }
+  const countLabels = async () => {
+    const { data } = await get<{ data: unknown[] }>('/tenants/acme/labels?limit=500')
+    return data.length
+  }
+
+  test('with a fault is not imported, and the dry run and the import name the line', async () => {
+    const file = write('label,user_id,amount,currency', 'fraud,u1,,', 'fraud,u2,1.999,EUR')
+    const fault = 'line 3: amount has 3 digits behind the point; EUR has 2'
+    await expect(di('labels', 'import', 'acme', file)).rejects.toThrow(fault)
+    await expect(di('labels', 'import', 'acme', file, '--dry-run')).rejects.toThrow(
+      'Nothing was added: 1 faults.',
+    )
+    expect(await countLabels()).toBe(0)
+  })
+
+  test('is imported in calls of 500, and listed with who and when', async () => {
+    const rows = Array.from({ length: 1_201 }, (_, n) => `chargeback,u${n},12.${10 + (n % 90)},EUR`)
+    const file = write('label,user_id,amount,currency', ...rows)
+    const checked = JSON.parse(await di('labels', 'import', 'acme', file, '--dry-run', '--json'))
+    expect(checked).toEqual({ valid: 1_201, faults: [] })
+    expect(await countLabels()).toBe(0)
+    const done = JSON.parse(await di('labels', 'import', 'acme', file, '--json'))
+    expect(done).toEqual({ tenant_id: 'acme', added: 1_201 })
+    const { rows: calls } = await rig.postgres.query<{ n: number }>(
+      `select (after->>'labels')::int as n from audit_log
+       where action = 'labels.added' and tenant_id = 'acme' order by audit_id`,
+    )
+    expect(calls.map(({ n }) => n)).toEqual([500, 500, 201])
+    expect(await di('labels', 'list', 'acme', '--user', 'u1200')).toMatch(
+      /chargeback +user u1200 .*12\.40 EUR +(-|) *admin/,
+    )
   })
 })

@@ -11,6 +11,7 @@ import {
 } from '#shared/core/alerts/alert-schema.ts'
 import { eventSchema } from '#shared/core/http/event-schemas.ts'
 import { userSchema } from '#shared/core/http/reading-schemas.ts'
+import type { ApiKeyScope } from '#shared/core/tenants/api-key-scopes.ts'
 import { hashApiKey } from '#shared/core/tenants/credentials.ts'
 import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
 import { lockActiveKey } from '#shared/io/api-keys/api-key-store.ts'
@@ -24,6 +25,7 @@ import { startClickhouse, type TestClickhouse } from '../../support/servers/clic
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { hostingConnection } from '../../support/telemetry/connections.ts'
 import { describeEvents } from './events.ts'
+import { describeLabels } from './labels.ts'
 import { describePhones } from './phones.ts'
 
 let postgres: TestPostgres
@@ -52,7 +54,7 @@ afterAll(async () => {
 
 const sealer = {} as never
 const keyDeps = () => ({ postgres: rig.postgres, sealer, randomBytes })
-const newKey = async (name: string, scopes: readonly ('read' | 'alerts:write')[], of = 'acme') =>
+const newKey = async (name: string, scopes: readonly ApiKeyScope[], of = 'acme') =>
   (await createKey(keyDeps(), { tenantId: of, name, scopes, actor: 'ada@example.com' })).api_key
 
 async function isWaitingForLock(): Promise<boolean> {
@@ -659,3 +661,9 @@ describe('an event', () => {
 
 describeEvents(() => rig)
 describePhones(() => rig)
+
+describe('labels', () => {
+  describeLabels({ rig: () => rig, key: () => key, otherKey: () => otherKey }, (name) =>
+    newKey(name, ['labels:write']),
+  )
+})

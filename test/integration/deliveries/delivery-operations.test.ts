@@ -215,7 +215,7 @@ test('a tenant that asked for it gets each change of a disposition, signed, and 
   await rig.postgres.query(`update alerts set device_id = 'device-2' where alert_id = $1`, [
     alertId,
   ])
-  await eraseAlerts(rig.postgres, { subject: device, eventIds: [] })
+  await eraseAlerts(rig.postgres, { subject: device, eventIds: [], sessionIds: [] })
   startEngine()
   for (const { delivery_id: id } of updates) await untilState(tenantId, id, 'delivered')
   await untilState(tenantId, toDeliveryId(alertId), 'delivered')

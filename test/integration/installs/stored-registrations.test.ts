@@ -8,6 +8,7 @@ import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import { removeRows } from '#shared/io/retention/retention-rows-store.ts'
 import { readStream } from '#shared/io/telemetry/stream-incarnations.ts'
+import { toSentDevice } from '../../support/identity/sent-devices.ts'
 import {
   type EventFacts,
   makeElement,
@@ -288,6 +289,26 @@ describe('keys of installs', () => {
     expect(receipt.counts).toMatchObject({ 'clickhouse.identity_keys': { before: 5, after: 0 } })
   })
 
+  it('and what was decided by them go with their device, also where it is an earlier install', async () => {
+    const device = toSentDevice(1)
+    await publish(
+      ...keysOf({ ...phone, more: device }, { ...phone, deviceId: 'again', more: device }),
+    )
+    await rig.drained()
+    const links = `select device_id, installs from phone_links final
+      where tenant_id = '${tenantId}' order by device_id`
+    expect(await read(links)).toEqual([
+      { device_id: 'again', installs: ['phone'] },
+      { device_id: 'phone', installs: [] },
+    ])
+    const receipt = await eraseNow(rig, { tenantId, kind: 'device', id: 'phone' })
+    expect(receipt.counts).toMatchObject({
+      'clickhouse.phone_links': { before: 1, after: 0 },
+      'clickhouse.phone_installs': { before: 1, after: 0 },
+    })
+    expect(await read(links)).toEqual([{ device_id: 'again', installs: [] }])
+  })
+
   it('that name a user go with the user, and the others of its phone stay', async () => {
     const facts = { ...phone, userId: 'eve', accountId: 'acc-9' }
     await publish(...keysOf(phone, facts, { ...phone, userId: 'ada', nonce: 1 }))
@@ -307,14 +328,19 @@ describe('keys of installs', () => {
     await publish(...keysOf(seen('gone', 0), seen('phone', 0)))
     await publish(...keysOf(seen('gone', 1), seen('phone', 13)))
     await rig.drained()
-    const removed = await removeRows(rig.clickhouse, {
-      table: 'identity_keys',
-      tenantIds: [tenantId],
-      cutoffMs: atMs + 12 * hourMs,
-      signal: new AbortController().signal,
-      nowMs: () => performance.now(),
-    })
-    expect(removed).toBe(2)
+    const remove = (table: 'identity_keys' | 'phone_links' | 'phone_installs') =>
+      removeRows(rig.clickhouse, {
+        table,
+        tenantIds: [tenantId],
+        cutoffMs: atMs + 12 * hourMs,
+        signal: new AbortController().signal,
+        nowMs: () => performance.now(),
+      })
+    // An install keeps its phone for as long as it has keys.
+    expect(await remove('phone_links')).toBe(0)
+    expect(await remove('identity_keys')).toBe(2)
+    expect([await remove('phone_links'), await remove('phone_installs')]).toEqual([1, 1])
+    expect(await count(`phone_links final where tenant_id = '${tenantId}'`)).toBe(1)
     expect(await devicesOfKeys()).toEqual([['phone']])
     // From the first event on.
     expect(

@@ -157,7 +157,7 @@ describe('an entry of a connection', () => {
       rig.console.postgres.transaction((tx) => removeExpiredListEntries(tx, Date.parse(soon), 100))
     expect(await expire()).toBe(1)
     const subject = { tenantId: acme.tenantId, kind: 'device', id: '8.8.8.0/24' } as const
-    await eraseAlerts(rig.console.postgres, { subject, eventIds: [] })
+    await eraseAlerts(rig.console.postgres, { subject, eventIds: [], sessionIds: [] })
     const { body } = await rig.call('GET', listsPath(acme))
     expect(body.data.map((entry: { entry_id: string }) => entry.entry_id)).toEqual([kept])
     await become(acme, from('9.9.9.9'), [null, null])

@@ -370,7 +370,7 @@ describe('entries', () => {
     )
     expect(removed).toBe(1)
     const subject = { tenantId: acme.tenantId, kind: 'device', id: 'phone' } as const
-    await eraseAlerts(rig.postgres, { subject, eventIds: [] })
+    await eraseAlerts(rig.postgres, { subject, eventIds: [], sessionIds: [] })
     await become(acme, plain)
     const { body } = await call('GET', `/tenants/${acme.tenantId}/lists`)
     expect(body.total).toBe(0)

@@ -99,6 +99,7 @@ const writersOfCounters: Record<string, Work> = {
     eraseAlerts(postgres, {
       subject: { tenantId, kind: 'device', id: 'device-1' },
       eventIds: [],
+      sessionIds: [],
     }),
 }
 

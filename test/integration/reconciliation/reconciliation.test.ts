@@ -16,6 +16,7 @@ import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts
 import { createPhoneStore } from '#shared/io/identity/phone-store.ts'
 import { createProver } from '#shared/io/keys/proofs.ts'
 import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
+import { createKeyedLabels } from '#shared/io/outcomes/change-labels.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { insertAcceptedClaims } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
@@ -396,6 +397,7 @@ function createApi() {
       answerOnce: (call, work) => answerOnce(postgres, call, work),
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),
+      labels: createKeyedLabels(postgres, Date.now),
       history,
       users: createUserStore(rig.clickhouse),
       phones: {

@@ -473,7 +473,8 @@ describe('without statistics of the whole table, which Postgres does not gather,
     'the removal of alerts': async (tx) => removeAlerts(tx as Postgres, overdue, some),
     'an erasure': async (tx) => {
       const subject = { kind: 'user', tenantId: 'usual', id: 'nobody' } as const
-      const erasable = { subject, eventIds: keys.map((_, n) => `evt_${n + 1}`) }
+      const eventIds = keys.map((_, n) => `evt_${n + 1}`)
+      const erasable = { subject, eventIds, sessionIds: [] }
       await countErasableAlerts(tx, erasable)
       await eraseAlerts(tx, erasable)
     },

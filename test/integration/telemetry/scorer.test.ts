@@ -2,6 +2,7 @@
 // raises one alert, under redelivery, kills and several scorers.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { deliveryHintSchema } from '#shared/core/deliveries/delivery-hint.ts'
+import { toPhoneId } from '#shared/core/identity/phone-id.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash, type VelocityMetric } from '#shared/core/policies/policy.ts'
 import {
@@ -13,6 +14,7 @@ import {
 } from '#shared/core/telemetry/nats-names.ts'
 import { awaitReplayed, replayTelemetry } from '#shared/io/nats/replay-telemetry.ts'
 import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
+import { toSentDevice } from '../../support/identity/sent-devices.ts'
 import { until } from '../../support/process/until.ts'
 import {
   type EventFacts,
@@ -322,6 +324,89 @@ describe('velocity', () => {
     await rig.drained()
     expect((await find('test-allow'))?.sessionsTotal).toBe(25)
     expect(await readAlerts()).toEqual([])
+  })
+})
+
+describe('a reinstall', () => {
+  const install = (deviceId: string, phone: number, at: number, more: EventFacts = {}) => ({
+    tenantId,
+    deviceId,
+    sessionId: deviceId,
+    receivedAtMs: nowMs + at,
+    more: { device: toSentDevice(phone) },
+    ...more,
+  })
+  const readLinks = async () => {
+    const result = await rig.clickhouse.query({
+      query: `select device_id, phone_id, toString(kind), installs from phone_links final
+        where tenant_id = {tenant:String} order by device_id`,
+      query_params: { tenant: tenantId },
+      format: 'JSONCompactEachRow',
+    })
+    return result.json()
+  }
+
+  it('of a phone on the deny list leads to REVIEW, and the alert names the phone', async () => {
+    await rig.publish([install('banned', 1, 0), install('other', 2, 1)])
+    await rig.drained()
+    await rig.postgres.query(
+      `insert into list_entries
+         (entry_id, tenant_id, list, kind, id, reason, created_by, shard, created_at)
+       values ($1, $2, 'deny', 'device', 'banned', 'fraud', 'admin', 0, to_timestamp($3))`,
+      [`lst_${tenantId.padEnd(22, '0')}`, tenantId, (nowMs + 5_000) / 1_000],
+    )
+    const before = install('early', 1, 4_000, { nonce: 1 })
+    await rig.publish([
+      before,
+      install('evader', 1, 6_000),
+      install('other', 2, 6_001, { nonce: 2 }),
+    ])
+    await rig.drained()
+    const phoneId = toPhoneId(tenantId, 'banned')
+    expect(await readLinks()).toEqual([
+      ['banned', phoneId, 'first', []],
+      ['early', phoneId, 'linked', ['banned']],
+      ['evader', phoneId, 'linked', ['banned', 'early']],
+      ['other', toPhoneId(tenantId, 'other'), 'first', []],
+    ])
+    const [alert, ...more] = await readAlerts()
+    expect(more).toEqual([])
+    expect(alert).toMatchObject({ device_id: 'evader', action: 'REVIEW' })
+    expect(alert!.reasons.reduce((sum, { weight }) => sum + weight, 0)).toBe(alert!.risk_score)
+    expect(alert!.reasons.map(({ code }) => code)).toEqual(['DENY_LISTED_PHONE', 'REINSTALLED'])
+    expect(alert!.reasons[0]!.evidence).toMatchObject({ phone_id: phoneId, device_id: 'banned' })
+    const { rows } = await rig.postgres.query<{ phone_id: string; phone_confidence: number }>(
+      'select phone_id, phone_confidence from alerts where tenant_id = $1',
+      [tenantId],
+    )
+    expect(rows[0]!.phone_id).toBe(phoneId)
+    expect(rows[0]!.phone_confidence).toBeGreaterThan(0.99)
+    expect(await scorer.readMetric('di_phone_links_total', 'kind="linked"')).toBe(2)
+  })
+
+  it('counts towards rules on installs and users of a phone', async () => {
+    const rule = (metric: VelocityMetric, threshold: number) =>
+      ({ metric, windowSeconds: 3_600, threshold, weight: 50 }) as const
+    const velocity = [rule('installs_per_phone', 2), rule('users_per_phone', 1)]
+    const policy = { ...defaultPolicy, name: 'phones', velocity }
+    await rig.postgres.query(
+      'insert into policy_documents (policy_hash, document, text) values ($1, $2, $3)',
+      [toPolicyHash(policy), policy, JSON.stringify(policy)],
+    )
+    const seen = (deviceId: string, at: number, userId: string) =>
+      install(deviceId, 3, at, { policy, userId })
+    await rig.publish([seen('a', 0, 'ada'), seen('b', 1, 'ada'), seen('c', 2, 'ada')])
+    // An hour later two installs count, and their users.
+    await rig.publish([seen('d', 3_600_001, 'bob')])
+    await rig.drained()
+    const found = (await readAlerts()).map(({ device_id, reasons }) => [
+      device_id,
+      ...reasons.filter(({ weight }) => weight > 0).map(({ evidence }) => evidence),
+    ])
+    expect(found.sort()).toEqual([
+      ['c', { metric: 'installs_per_phone', count: 3, threshold: 2, window: '1h' }],
+      ['d', { metric: 'users_per_phone', count: 2, threshold: 1, window: '1h' }],
+    ])
   })
 })
 

@@ -47,6 +47,7 @@ beforeAll(async () => {
       events: {},
       policies: { findCurrentPolicy: async () => null },
       lists: {},
+      labels: {},
       reconciliation: { readReconciliation: () => Promise.reject(new Error('not asked for here')) },
       nowMs: Date.now,
       monotonicMs: nowMs,

@@ -8,7 +8,12 @@ import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { decodeBatch, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
-import { insertAlertRows, insertDeliveryRows } from '#shared/io/analytics/replica-rows-store.ts'
+import {
+  insertAlertRows,
+  insertDeliveryRows,
+  insertLabelRows,
+  markRound,
+} from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createInstallWriter } from '#shared/io/installs/install-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
@@ -24,9 +29,14 @@ import { cookbookSpan, historyEndMs, historyStartMs } from './cookbook-span.ts'
 import { type HistoryEvent, type RaisedHistory, raiseAlerts } from './history-alerts.ts'
 import { toHistoryConnection } from './history-connections.ts'
 import { makeRegistrations } from './history-installs.ts'
+import { type HistoryLabel, makeLabels, toLabelRow } from './history-labels.ts'
 import { makeLinks } from './history-phones.ts'
 
-export type FleetHistory = RaisedHistory & { events: HistoryEvent[]; stories: Stories }
+export type FleetHistory = RaisedHistory & {
+  events: HistoryEvent[]
+  stories: Stories
+  labels: HistoryLabel[]
+}
 
 /** The tenant of the planned history; copies go to it and to the other two. */
 export const fleetTenant = 'fleet'
@@ -40,7 +50,8 @@ const rowsPerInsert = 5_000
 export function planHistory(seed: number, devices: number): FleetHistory {
   const model = makeHistory(seed, devices, cookbookSpan)
   const events = makeEvents(model)
-  return { events, stories: model.stories, ...raiseAlerts(seed, events, model.stories) }
+  const raised = raiseAlerts(seed, events, model.stories)
+  return { events, stories: model.stories, labels: makeLabels(seed, events), ...raised }
 }
 
 function makeEvents(model: HistoryPlan): HistoryEvent[] {
@@ -83,6 +94,9 @@ export async function insertHistory(clickhouse: Clickhouse, history: FleetHistor
   await insertLinks(clickhouse, makeLinks(history.events))
   for (const some of pages(history.alertRows)) await insertAlertRows(clickhouse, 1, some)
   for (const some of pages(history.deliveryRows)) await insertDeliveryRows(clickhouse, 1, some)
+  const labels = history.labels.map((label) => toLabelRow(fleetTenant, label))
+  await insertLabelRows(clickhouse, 1, labels)
+  await markRound(clickhouse, { round: 1, copiedAtMs: historyEndMs })
 }
 
 function* pages<T>(all: readonly T[]): Generator<T[]> {

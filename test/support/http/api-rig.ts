@@ -21,6 +21,7 @@ import { createPhoneAlerts } from '#shared/io/identity/phone-alerts.ts'
 import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts'
 import { createPhoneStore } from '#shared/io/identity/phone-store.ts'
 import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
+import { createKeyedLabels } from '#shared/io/outcomes/change-labels.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
@@ -109,6 +110,7 @@ export async function createApiRig(
       },
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),
+      labels: createKeyedLabels(postgres, Date.now),
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),
       readVerdictKeys: (nowMs) => readVerdictKeySet(postgres, nowMs),
       nowMs: wallMs,

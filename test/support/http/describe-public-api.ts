@@ -15,6 +15,7 @@ export async function describePublicApi(): Promise<{ paths?: Record<string, unkn
     events: none,
     policies: none,
     lists: none,
+    labels: none,
     reconciliation: none,
     nowMs: () => 0,
     monotonicMs: () => 0,

@@ -144,9 +144,14 @@ function toEvent(
 /** What an edge keeps of a phone; two in three of a device's events tell the same. */
 const toDevice = ({ model, key, step }: Drawn) => ({
   identifiers: { keychain_id: `${key}${'-'.repeat(22)}`.slice(0, 22) },
-  ...{ brand: 'Maker', model: `Phone ${model % 3}`, screen: '1080x2400' },
-  ...{ storage_bytes: 128e9, memory_bytes: 8e9, os_version: '16' },
-  ...{ locale: step === 0 ? 'de-DE' : 'en-GB', time_zone: 'Europe/Berlin' },
+  brand: 'Maker',
+  model: `Phone ${model % 3}`,
+  screen: '1080x2400',
+  storage_bytes: 128e9,
+  memory_bytes: 8e9,
+  os_version: '16',
+  locale: step === 0 ? 'de-DE' : 'en-GB',
+  time_zone: 'Europe/Berlin',
 })
 
 const sizes = [1, 3, 9, 2, 17, 5]

@@ -205,6 +205,8 @@ describe('the OpenAPI document', async () => {
       'get /v1/di/lists',
       'post /v1/di/lists',
       'delete /v1/di/lists/{entry_id}',
+      'get /v1/di/labels',
+      'post /v1/di/labels',
       'get /v1/di/signals',
       'get /v1/di/ledger',
       'post risk.alert',

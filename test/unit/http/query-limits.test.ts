@@ -44,6 +44,7 @@ beforeEach(async () => {
     alerts: {},
     policies: {},
     lists: {},
+    labels: {},
     reconciliation: {},
     nowMs: Date.now,
     monotonicMs: () => performance.now(),

@@ -74,8 +74,8 @@ describe('evidence in words', () => {
 
   it.each([
     [Math.log(480), '480 times as likely', '+6.2'],
-    [-Math.log(2), '2 times less likely', '−0.7'],
-    [0, 'says nothing', '0.0'],
+    [-Math.log(2), '1/2 as likely', '−0.7'],
+    [0, 'as likely', '0.0'],
   ])('says a weight of %f as a factor', (weight, factor, signed) => {
     expect([toFactor(weight), toSigned(weight)]).toEqual([factor, signed])
   })

@@ -2788,6 +2788,52 @@ export interface paths {
                                 precision_high: number;
                                 lift: number | null;
                             }[];
+                            outcomes: {
+                                as_of: string | null;
+                                labels: number;
+                                labels_without_session: number;
+                                fraud: number;
+                                caught: number;
+                                missed: number;
+                                recall: {
+                                    rate: number | null;
+                                    low: number;
+                                    high: number;
+                                };
+                                honest: number;
+                                harmed: number;
+                                harmed_users: number;
+                                harmed_share: {
+                                    rate: number | null;
+                                    low: number;
+                                    high: number;
+                                };
+                                losses: {
+                                    currency: string;
+                                    lost: string;
+                                    caught: string;
+                                    missed: string;
+                                }[];
+                                flags: {
+                                    flag: string;
+                                    fraud: number;
+                                    recall: {
+                                        rate: number | null;
+                                        low: number;
+                                        high: number;
+                                    };
+                                    honest: number;
+                                    honest_share: {
+                                        rate: number | null;
+                                        low: number;
+                                        high: number;
+                                    };
+                                    losses: {
+                                        currency: string;
+                                        lost: string;
+                                    }[];
+                                }[];
+                            };
                         };
                     };
                 };
@@ -3210,6 +3256,84 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/tenants/{tenant_id}/labels": {
+        get: {
+            parameters: {
+                query?: {
+                    event_id?: string;
+                    session_id?: string;
+                    device_id?: string;
+                    user_id?: string;
+                    label?: string;
+                    external_id?: string;
+                    from?: string;
+                    to?: string;
+                    limit?: number;
+                    cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                label_id: string;
+                                subject: {
+                                    event_id?: string;
+                                    session_id?: string;
+                                    device_id?: string;
+                                    user_id?: string;
+                                };
+                                label: string;
+                                outcome: ("fraud" | "legitimate") | null;
+                                is_latest: boolean;
+                                occurred_at: string;
+                                covered_days: number | null;
+                                amount: string | null;
+                                currency: string | null;
+                                external_id: string | null;
+                                note: string | null;
+                                created_at: string;
+                                actor: string;
+                            }[];
+                            limit: number;
+                            next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+        };
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewLabelInput"]
+                        | components["schemas"]["NewLabelInput"][];
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                label_id: string;
+                                outcome: ("fraud" | "legitimate") | null;
+                                occurred_at: string;
+                                covered_days: number | null;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/tenants/{tenant_id}/analysts": {
         get: {
             parameters: {
@@ -3463,7 +3587,10 @@ export interface paths {
                             tenant_id: string;
                             data: {
                                 name: string;
-                                scopes: ("read" | "alerts:write" | "lists:write")[];
+                                scopes: ("read"
+                                    | "alerts:write"
+                                    | "lists:write"
+                                    | "labels:write")[];
                                 prefix: string;
                                 last4: string;
                                 created_at: string;
@@ -3485,7 +3612,7 @@ export interface paths {
                 content: {
                     "application/json": {
                         name?: string;
-                        scopes: ("read" | "alerts:write" | "lists:write")[];
+                        scopes: ("read" | "alerts:write" | "lists:write" | "labels:write")[];
                     };
                 };
             };
@@ -3494,7 +3621,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             name: string;
-                            scopes: ("read" | "alerts:write" | "lists:write")[];
+                            scopes: ("read" | "alerts:write" | "lists:write" | "labels:write")[];
                             prefix: string;
                             last4: string;
                             created_at: string;
@@ -4334,6 +4461,21 @@ export interface components {
             in_flight: number;
             expired: boolean;
             differences: components["schemas"]["LedgerDifference"][];
+        };
+        NewLabelInput: {
+            subject: {
+                event_id?: string;
+                session_id?: string;
+                device_id?: string;
+                user_id?: string;
+            };
+            label: string;
+            occurred_at?: string;
+            covered_days?: number;
+            amount?: string;
+            currency?: string;
+            external_id?: string;
+            note?: string;
         };
         PhoneCorrection: {
             correction_id: string;

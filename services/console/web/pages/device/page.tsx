@@ -15,6 +15,8 @@ import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Networks } from '../entities/networks.tsx'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import { Sessions } from '../entities/sessions.tsx'
+import { LabelButton } from '../labels/label-button.tsx'
+import { Labelled } from '../labels/labelled.tsx'
 import { NetworkDevices } from './network-devices.tsx'
 import { SignalChanges } from './signal-changes.tsx'
 
@@ -44,6 +46,7 @@ export function Page() {
     <Frame
       controls={
         <>
+          <LabelButton subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
           <PutOnList listed={{ kind: 'device', id: deviceId }} tenant={tenant} />
           <Erase subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
         </>
@@ -71,6 +74,7 @@ export function Page() {
                 ]}
               />
             </Panel>
+            <Labelled subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
             <Listed listed={{ kind: 'device', id: deviceId }} tenant={tenant} />
             <Sessions sessions={known.sessions} tenant={tenant} total={known.sessions_total} />
             <Networks sessions={known.sessions} tenant={tenant} />

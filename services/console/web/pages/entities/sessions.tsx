@@ -7,6 +7,8 @@ import { Id, IdText } from '../../components/id.tsx'
 import { Panel } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { useMay } from '../../shell/operator.ts'
+import { LabelButton } from '../labels/label-button.tsx'
 
 export type Session = {
   session_id: string
@@ -36,6 +38,15 @@ const deviceColumn = (tenant: string): Column<Session> => ({
   ),
 })
 
+const labelColumn = (tenant: string): Column<Session> => ({
+  id: 'label',
+  head: <span className="sr-only">Label</span>,
+  cell: ({ session_id: id }) => (
+    <LabelButton small subject={{ kind: 'session', id }} tenant={tenant} />
+  ),
+  width: '5.5rem',
+})
+
 export function Sessions({
   tenant,
   sessions,
@@ -60,6 +71,7 @@ export function Sessions({
       ],
     }
   }, [sessions])
+  const mayLabel = useMay('analyst')
   const columns: Column<Session>[] = [
     { id: 'session', head: 'Session', cell: ({ session_id: id }) => <Id value={id} /> },
     ...(sessions.some((one) => one.device_id !== undefined) ? [deviceColumn(tenant)] : []),
@@ -98,6 +110,7 @@ export function Sessions({
     },
     { id: 'start', head: 'Began', cell: (one) => <Time at={one.started_at} />, width: '8rem' },
     { id: 'last', head: 'Last seen', cell: (one) => <Time at={one.last_seen_at} />, width: '8rem' },
+    ...(mayLabel ? [labelColumn(tenant)] : []),
   ]
   return (
     <>

@@ -8,16 +8,20 @@ import { Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { SessionLink } from '../alert/session-link.tsx'
 import { ConnectionFact } from '../entities/connection.tsx'
+import { LabelButton } from '../labels/label-button.tsx'
+import { Labelled } from '../labels/labelled.tsx'
 import { type Explanation, explanationQuery } from './explanation.ts'
 import { RawBody } from './raw-body.tsx'
 import { SignalTable } from './why/signal-table.tsx'
 import { Waterfall } from './why/waterfall.tsx'
 
 export function Page() {
-  const { eventId = '' } = useParams({ strict: false })
+  const { tenant = '', eventId = '' } = useParams({ strict: false })
+  const subject = { kind: 'event', id: eventId } as const
   const explanation = useQuery(explanationQuery(eventId))
   return (
-    <Frame title="Event">
+    <Frame controls={<LabelButton subject={subject} tenant={tenant} />} title="Event">
+      <Labelled subject={subject} tenant={tenant} />
       <Loaded query={explanation}>{(shown) => <Event shown={shown} />}</Loaded>
     </Frame>
   )

@@ -32,10 +32,10 @@ export const toFound = ({ field, level }: Compared): string =>
 
 /** A weight as a factor, which multiplies the odds: `480 times as likely`. */
 export function toFactor(weight: number): string {
-  if (Math.abs(weight) < 0.05) return 'says nothing'
+  if (Math.abs(weight) < 0.05) return 'as likely'
   const factor = Math.exp(Math.abs(weight))
   const text = factor.toLocaleString('en', { maximumSignificantDigits: factor < 10 ? 2 : 3 })
-  return weight > 0 ? `${text} times as likely` : `${text} times less likely`
+  return weight > 0 ? `${text} times as likely` : `1/${text} as likely`
 }
 
 /** A weight with its sign: `+13.8`. */

@@ -9,9 +9,9 @@ import { type Install, maySplit, type Phone } from './phones.ts'
 
 const links: Readonly<Record<Install['link'], { word: string; tone: Tone; about: string }>> = {
   first: { word: 'first', tone: 'neutral', about: 'The first install of a phone' },
-  linked: { word: 'recognised', tone: 'accent', about: 'The service recognised the phone' },
+  linked: { word: 'recognised', tone: 'good', about: 'The service recognised the phone' },
   possible: { word: 'possible', tone: 'warn', about: 'It may be on another phone as well' },
-  corrected: { word: 'by an analyst', tone: 'good', about: 'An analyst put it here' },
+  corrected: { word: 'by an analyst', tone: 'accent', about: 'An analyst put it here' },
 }
 
 export function Installs({
@@ -47,15 +47,20 @@ export function Installs({
       id: 'span',
       head: 'Timeline',
       cell: (install) => <Span install={install} span={span} />,
-      width: '22%',
+      width: '17%',
     },
     {
       id: 'first',
       head: 'First seen',
       cell: (one) => <Time at={one.first_seen_at} />,
-      width: '7rem',
+      width: '6.5rem',
     },
-    { id: 'last', head: 'Last seen', cell: (one) => <Time at={one.last_seen_at} />, width: '7rem' },
+    {
+      id: 'last',
+      head: 'Last seen',
+      cell: (one) => <Time at={one.last_seen_at} />,
+      width: '6.5rem',
+    },
     {
       id: 'link',
       head: 'Link',
@@ -70,8 +75,9 @@ export function Installs({
       id: 'confidence',
       head: 'Confidence',
       numeric: true,
-      cell: ({ confidence }) => confidence.toFixed(4),
-      width: '6.5rem',
+      // Never rounded up to what is certain.
+      cell: ({ confidence }) => (Math.floor(confidence * 1e4) / 1e4).toFixed(4),
+      width: '6rem',
     },
     { id: 'risk', head: 'Risk score', numeric: true, cell: (one) => one.risk_score, width: '6rem' },
     {
@@ -102,7 +108,7 @@ export function Installs({
           </Button>
         </span>
       ),
-      width: '9.5rem',
+      width: '9rem',
     },
   ]
   return (
@@ -110,7 +116,7 @@ export function Installs({
       columns={columns}
       heightClass="max-h-96"
       label="Installs"
-      minWidth="70rem"
+      minWidth="58rem"
       onSelect={({ device_id: id }) => onSelect(id)}
       rowKey={({ device_id: id }) => id}
       rows={phone.installs}

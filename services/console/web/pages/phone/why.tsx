@@ -87,9 +87,9 @@ export function Why({ install, tenant }: { install: Install; tenant: string }) {
             rows={[...evidence].sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight))}
           />
           <p className="px-4 py-3 text-muted">
-            Together {toSigned(sum)}: with all of this it is {toFactor(sum)} that both are one
-            phone. How many phones there are counts against it, so the confidence is lower than the
-            weights alone would make it.
+            Together {toSigned(sum)}: all of this is {toFactor(sum)} on one phone as on two. Most
+            phones are others, which counts against it: the confidence is lower than the weights
+            alone would make it.
           </p>
         </>
       )}

@@ -14,6 +14,8 @@ import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Networks } from '../entities/networks.tsx'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import { Sessions, scoreTexts } from '../entities/sessions.tsx'
+import { LabelButton } from '../labels/label-button.tsx'
+import { Labelled } from '../labels/labelled.tsx'
 
 type User = AnswerOf<'/admin/v1/tenants/{tenant_id}/users/{user_id}', 'get'>
 type Device = User['user']['devices'][number]
@@ -39,6 +41,7 @@ export function Page() {
     <Frame
       controls={
         <>
+          <LabelButton subject={{ kind: 'user', id: userId }} tenant={tenant} />
           <PutOnList listed={{ kind: 'user', id: userId }} tenant={tenant} />
           <Erase subject={{ kind: 'user', id: userId }} tenant={tenant} />
         </>
@@ -69,6 +72,7 @@ export function Page() {
                 rows={known.devices}
               />
             </Panel>
+            <Labelled subject={{ kind: 'user', id: userId }} tenant={tenant} />
             <Listed listed={{ kind: 'user', id: userId }} tenant={tenant} />
             <Sessions sessions={sessions} tenant={tenant} />
             <Networks sessions={sessions} tenant={tenant} />
