@@ -3,6 +3,9 @@
  * changes, and which installs are one phone.
  */
 
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
@@ -15,7 +18,7 @@ import {
   type Tenant,
   toBody,
 } from '../../support/http/tenant-client.ts'
-import { runDi } from '../../support/process/command-line.ts'
+import { nodeEnv } from '../../support/process/node-env.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
@@ -37,6 +40,9 @@ type Changes = {
 }
 
 type Phone = { phone_id: string; confidence: number; installs: number }
+
+const commandLine = fileURLToPath(new URL('../../../services/console/cli.ts', import.meta.url))
+
 /** A path, quotes, markup, a mark that turns the direction of text, and a great length. */
 const oddDevice = `a/b?"'<img src=x>&%2F\u202E ${'long-'.repeat(40)}`
 const oddUser = `u/"<script>alert(1)</script>\u200F`
@@ -348,10 +354,12 @@ export function describeEntities(getStory: () => EntityStory): void {
     it('are printed by the command line as the API answers', async () => {
       const { stack } = getStory().running
       const env = {
+        ...nodeEnv(),
         CONSOLE_URL: stack.console,
         ADMIN_TOKEN: stack.admin_token,
       }
-      const di = async (...args: string[]) => (await runDi(args, env)).stdout
+      const di = async (...args: string[]) =>
+        (await promisify(execFile)(process.execPath, [commandLine, ...args], { env })).stdout
       const device = JSON.parse(await di('devices', 'show', 'entities', oddDevice, '--json'))
       expect(device).toEqual({
         ...(await read<object>(deviceAt(oddDevice))),

@@ -5,7 +5,6 @@ import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
 import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-client.ts'
-import { runDi } from '../../support/process/command-line.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
@@ -123,8 +122,12 @@ export function describeIntegration(getStory: () => IntegrationStory): void {
 
   it('shows the same at the terminal, also the confirmations of the rotation', async () => {
     const { stack } = getStory().running
-    const env = { CONSOLE_URL: stack.console, ADMIN_TOKEN: stack.admin_token }
-    const di = async (...words: string[]) => (await runDi(words, env)).stdout
+    const env = { ...process.env, CONSOLE_URL: stack.console, ADMIN_TOKEN: stack.admin_token }
+    const di = async (...words: string[]) => {
+      const program = ['services/console/cli.ts', ...words]
+      const { stdout } = await promisify(execFile)(process.execPath, program, { env })
+      return stdout
+    }
     const refused = await di('requests', 'acme', '--refused')
     expect(refused).toMatch(/401 signature_invalid +signature_invalid +\? dev-x/)
     expect(refused).toContain('Texts after ? are not verified')

@@ -1,6 +1,8 @@
 // Explaining stored events: every answer of an edge is recomputed from the stored
 // body and the stored policy, step by step; later changes of the data are reported.
 
+import { execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
@@ -16,7 +18,7 @@ import {
   type Tenant,
   toBody,
 } from '../../support/http/tenant-client.ts'
-import { runDi } from '../../support/process/command-line.ts'
+import { nodeEnv } from '../../support/process/node-env.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
@@ -284,8 +286,12 @@ export function describeExplanations(getRunning: () => TestStack): void {
   })
 
   describe('di explain', () => {
-    const di = async (...args: string[]) =>
-      (await runDi(['explain', ...args], { DATA_DIR: running.dataDir })).stdout
+    const di = (...args: string[]) =>
+      execFileSync(process.execPath, ['services/console/cli.ts', 'explain', ...args], {
+        cwd: fileURLToPath(new URL('../../..', import.meta.url)),
+        env: { ...nodeEnv(), DATA_DIR: running.dataDir },
+        encoding: 'utf8',
+      })
 
     it('prints the answer of the admin API, or every step for a reader', async () => {
       const signals = {
@@ -300,8 +306,8 @@ export function describeExplanations(getRunning: () => TestStack): void {
       )
       const { alerts, correlation, ...explained } = await explain(eventId)
       expect(correlation).toMatchObject({ risk_score: 100, retry: false })
-      expect(JSON.parse(await di(eventId, '--json'))).toMatchObject(explained)
-      const text = await di(eventId)
+      expect(JSON.parse(di(eventId, '--json'))).toMatchObject(explained)
+      const text = di(eventId)
       for (const line of [
         'answered    100 BLOCK',
         'recomputed  100 BLOCK',
