@@ -45,10 +45,17 @@ export function findAmountFault(amount: string, currency: string): string | null
     : `has ${behind} digits behind the point; ${currency} has ${digits}`
 }
 
+/** Without the zeros at its end. */
+function trimZeros(digits: string): string {
+  let end = digits.length
+  while (digits[end - 1] === '0') end--
+  return digits.slice(0, end)
+}
+
 /** An amount as its currency writes it, of any decimal text: 129.9000 EUR is 129.90. */
 export function formatAmount(amount: string, currency: string): string {
   const [whole = '0', behind = ''] = amount.split('.')
   const digits = digitsOf.get(currency) ?? 2
-  const kept = behind.replace(/0+$/, '').padEnd(digits, '0')
+  const kept = trimZeros(behind).padEnd(digits, '0')
   return kept === '' ? whole : `${whole}.${kept}`
 }
