@@ -86,8 +86,7 @@ export function createTelemetryStore(
   const writers = Array.from({ length: clickhouse.shards.length || 1 }, createRowWriter)
   const patterns = createPatternBook(() => performance.now())
   return {
-    insertTelemetry: async (accepted) => {
-      const events = onceAMessage(accepted)
+    insertTelemetry: async (events) => {
       const outcome: InsertOutcome = {
         withoutSignals: [],
         refused: [],
@@ -125,26 +124,6 @@ export function createTelemetryStore(
         outcome.refused.push(...suspects.map(({ event }) => event))
       }
       return outcome
-    },
-  }
-}
-
-/**
- * The first copy of each event of a message. Another one has the same place in the stream, and
- * which of two such rows is left would be up to merges.
- */
-function onceAMessage(events: Iterable<AcceptedEvent>): Iterable<AcceptedEvent> {
-  return {
-    *[Symbol.iterator]() {
-      const eventIds = new Set<string>()
-      let message: number | null = null
-      for (const event of events) {
-        if (event.streamOffset !== message) eventIds.clear()
-        message = event.streamOffset
-        if (eventIds.has(event.event_id)) continue
-        eventIds.add(event.event_id)
-        yield event
-      }
     },
   }
 }

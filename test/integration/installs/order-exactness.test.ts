@@ -224,7 +224,7 @@ describe('decisions of one scorer', () => {
     expect(new Map(replays)).toEqual(stream.replays)
     for (const isElsewhere of [false, true]) {
       const some = [...stream.replays.values()].filter((one) => one === isElsewhere)
-      expect(some.length).toBeGreaterThan(10)
+      expect(some.length).toBeGreaterThan(5)
     }
   })
 

@@ -63,11 +63,7 @@ export function makeOrderedStream(
     const atMs = startMs + n * 12 * secondMs
     const earlier = sent[n - one.back]
     if (one.what === 'again' && earlier?.kind === 'event') {
-      const since = sent.slice(n - one.back)
-      const { tenantId } = earlier.facts
-      const isApart = since.filter((other) => tenantOf(other) === tenantId).length >= sizeMax
-      const connection = isApart ? toConnection(one) : earlier.facts.connection
-      const facts = { ...earlier.facts, receivedAtMs: atMs, connection }
+      const facts = { ...earlier.facts, receivedAtMs: atMs, connection: toConnection(one) }
       sent.push({ kind: 'event', facts, atMs })
     } else if (one.what === 'registration') {
       sent.push({ kind: 'registration', atMs, facts: toRegistration(one, n) })
@@ -85,7 +81,6 @@ export function makeOrderedStream(
 
 const tenantOf = (one: Sent) => (one.kind === 'event' ? one.facts.tenantId : one.facts.tenant_id)
 
-/** Copies in one message are one: there they come from one network. */
 const toConnection = ({ network }: Drawn): EventFacts['connection'] =>
   network === 0 ? undefined : makeConnection({}, network)
 
@@ -155,7 +150,6 @@ const toDevice = ({ model, key, step }: Drawn) => ({
 })
 
 const sizes = [1, 3, 9, 2, 17, 5]
-const sizeMax = Math.max(...sizes)
 
 function toMessages(sent: readonly Sent[], createdMs = 0): ConsumedMessage[] {
   const messages: ConsumedMessage[] = []
