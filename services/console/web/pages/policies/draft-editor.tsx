@@ -237,7 +237,7 @@ function Publish({
   const [open, setOpen] = useState(false)
   const [anyway, setAnyway] = useState(false)
   const client = useQueryClient()
-  const tested = backtest?.report != null && backtest.text === draft.text
+  const tested = backtest?.report != null && backtest.request.text === draft.text
   const publish = usePublish(tenant, () => {
     setOpen(false)
     onPublished()
