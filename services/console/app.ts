@@ -54,6 +54,7 @@ import { addPeriodOverviewRoute } from './overview/overview-routes.ts'
 import { addPhoneRoutes } from './phones/phone-routes.ts'
 import { addBacktestRoutes } from './policies/backtest-routes.ts'
 import { addPolicyRoutes } from './policies/policy-routes.ts'
+import { addScoreRoutes } from './policies/score-routes.ts'
 import { addShadowRoutes } from './policies/shadow-routes.ts'
 import { addSuggestionRoutes } from './policies/suggestion-routes.ts'
 import { addReconciliationRoutes } from './reconciliation/reconciliation-routes.ts'
@@ -106,6 +107,7 @@ const routes = [
   addPolicyRoutes,
   addBacktestRoutes,
   addSuggestionRoutes,
+  addScoreRoutes,
   addShadowRoutes,
   addEventRoutes,
   addEventListRoute,

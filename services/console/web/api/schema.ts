@@ -2977,6 +2977,36 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/tenants/{tenant_id}/policy/scores": {
+        get: {
+            parameters: {
+                query?: {
+                    days?: number;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            as_of: string | null;
+                            since: string;
+                            until: string;
+                            days: number;
+                            counts: {
+                                fraud: number[];
+                                legitimate: number[];
+                                unlabelled: number[];
+                            };
+                            honest_users: number[];
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/tenants/{tenant_id}/policy/shadow": {
         get: {
             parameters: {

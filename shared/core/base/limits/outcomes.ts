@@ -58,3 +58,14 @@ export const labelFileBytesMax = 64 * 1024 * 1024
 
 /** Faults of a file that are printed; all are counted. */
 export const labelFaultsShown = 50
+
+/**
+ * Days of which the threshold picker shows scores, and the longest a query of scores may take:
+ * 10 million sessions are counted in some 2 s, with their labels in 5 s.
+ */
+export const scoreDaysDefault = 30
+export const scoreDaysMax = 400
+export const scoreQueryMaxSeconds = 25
+
+/** Distributions of scores that are read at once: each is two queries, one after the other. */
+export const scoreReadLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 10_000 }
