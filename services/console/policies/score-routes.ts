@@ -40,7 +40,9 @@ const scoresSchema = z
       .describe('when labels and dispositions were copied; they come late'),
     since: z.string(),
     until: z.string(),
-    days: z.number().describe('from the first session since then'),
+    days: z
+      .number()
+      .describe('from the first session since then; at least 1, and 0 without a session'),
     counts: z
       .object({ fraud: byScore, legitimate: byScore, unlabelled: byScore })
       .describe('sessions by risk score, 0 to 100, as decided; by what they turned out to be'),

@@ -15,7 +15,10 @@ export type FleetScores = {
   counts: ScoreCounts
   /** Users and accounts of legitimate sessions, by the highest score of these: 101 counts. */
   honestUsers: number[]
-  /** From the first session of the range, or its beginning, to its end. */
+  /**
+   * From the first session of the range to its end: at least 1, since minutes say nothing of a
+   * day; 0 without a session.
+   */
   days: number
   /** When labels were copied; null when nothing was yet. */
   asOfMs: number | null
@@ -79,7 +82,7 @@ export function createScoreStore(clickhouse: Clickhouse): ScoreStore {
     const rows = await ask<AllRow>(allSql, range)
     const counts = noScores()
     for (const [at, sessions] of rows) counts.unlabelled[at]! += sessions
-    const firstMs = Math.min(range.untilMs, ...rows.map((row) => row[2]))
+    const firstMs = rows.length === 0 ? null : Math.min(...rows.map((row) => row[2]))
     return { counts, firstMs }
   }
   return {
@@ -101,7 +104,7 @@ export function createScoreStore(clickhouse: Clickhouse): ScoreStore {
       return {
         counts,
         honestUsers,
-        days: (range.untilMs - firstMs) / dayMs,
+        days: firstMs === null ? 0 : Math.max(1, (range.untilMs - firstMs) / dayMs),
         asOfMs: asOfMs === 0 ? null : asOfMs,
       }
     },

@@ -123,7 +123,7 @@ function Line({
   }
   return (
     <div
-      aria-label={`${word} from`}
+      aria-label={`${word} threshold`}
       aria-valuemax={thresholdMax[name]}
       aria-valuemin={1}
       aria-valuenow={value}

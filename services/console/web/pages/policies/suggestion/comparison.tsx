@@ -9,7 +9,7 @@ type AtThreshold = Figures['review']
 type Row = { name: string; active: string; suggested: string }
 
 const columns: Column<Row>[] = [
-  { id: 'name', head: 'Newer sessions', width: '15rem', cell: ({ name }) => name },
+  { id: 'name', head: 'Newer sessions', width: '18rem', cell: ({ name }) => name },
   { id: 'active', head: 'In force', cell: ({ active }) => active },
   { id: 'suggested', head: 'Suggested', cell: ({ suggested }) => suggested },
 ]
