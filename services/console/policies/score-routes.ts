@@ -16,7 +16,7 @@ import { requireTenant } from '../tenants/manage-tenants.ts'
 
 export type ScoreRouteDeps = {
   postgres: Queryable
-  scores: Pick<ScoreStore, 'readScores'>
+  scores: Pick<ScoreStore, 'readScores' | 'countScores'>
   wallMs: () => number
 }
 

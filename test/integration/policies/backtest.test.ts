@@ -10,7 +10,11 @@ import fc from 'fast-check'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { applyListReasons, toListReasons } from '#shared/core/lists/lists.ts'
-import { countAlerts, type ScoreCounts } from '#shared/core/outcomes/score-distribution.ts'
+import {
+  countAlerts,
+  noScores,
+  type ScoreCounts,
+} from '#shared/core/outcomes/score-distribution.ts'
 import {
   countScores,
   type OutcomeRow,
@@ -623,6 +627,11 @@ describe('a suggestion', () => {
     const count = (of: FoundScores) => countAlerts(of.counts, 0)
     // One session an hour, for 50 of the 60 days.
     expect(count(await read(20))).toBe(10 * 24)
+    const range = { tenantId: 'learn', sinceMs: 0, untilMs: outcomesEndMs() }
+    const whole = await createScoreStore(clickhouse).countScores(range)
+    const { fraud, legitimate, unlabelled } = outcomes.expected
+    const together = fraud.map((one, at) => one + legitimate[at]! + unlabelled[at]!)
+    expect(whole).toEqual({ ...noScores(), unlabelled: together })
     const none = await read(5)
     expect([count(none), none.days]).toEqual([0, 0])
   })

@@ -223,7 +223,7 @@ export async function createConsoleRig(
       readRulePerformance: refuse,
       backtests: { start: refuse },
       suggestions: { start: refuse },
-      scores: { readScores: refuse },
+      scores: { readScores: refuse, countScores: refuse },
       compareShadow: refuse,
       fleet: { readCounts: refuse, listNewDevices: refuse, listSignals: refuse },
       readCoverage: refuse,

@@ -59,7 +59,7 @@ describe('a threshold', () => {
 
 describe('a simple rule', () => {
   it('becomes a floor beside the others, at BLOCK or the highest score', () => {
-    const rule = { signals: ['root.rooted', 'network.tor_ip'], need: 'all' } as const
+    const rule = { signals: ['root.rooted', 'network.tor_ip'], need: 'all' as const }
     const own = { score: 60, signals: ['debugger.frida_detected'] }
     const document = { name: 'x', thresholds: { review: 40, block: 70 }, categories: {} }
     expect(addFloor({ ...document, floors: [own] }, rule).floors).toEqual([

@@ -796,6 +796,7 @@ export interface paths {
                                 assignee: string | null;
                                 notes: number;
                             };
+                            risk_percentile?: number;
                             policy_version: number;
                             notes: {
                                 note_id: number;
@@ -4712,6 +4713,7 @@ export interface components {
             last_seen_at: string;
             peak_rasp_score: number;
             risk_score: number;
+            risk_percentile?: number;
             platform?: string;
             sdk_version?: string;
             app_version?: string;
