@@ -22,16 +22,17 @@ export function SuggestionReport({
   if (suggestion === null) return <TooLittle missing={refused?.missing ?? []} />
   const { newer_since: newerSince } = report
   const used = report.sessions - report.left_out
+  const about = `${toCount(used)} sessions since ${exact(report.since)}, as of ${exact(report.as_of)}, beside`
+  const split =
+    'Weights are learnt from the older and tested on the newer' +
+    `${newerSince === null ? '' : `, from ${exact(newerSince)} on`}.`
   const leftOut =
     report.left_out === 0 ? '' : ` ${toCount(report.left_out)} sessions more are left out.`
   return (
     <div className="grid grid-cols-[minmax(0,1fr)] gap-5 p-4">
       <div className="flex flex-wrap items-start gap-3">
         <p className="min-w-60 flex-1 text-muted">
-          {toCount(used)} sessions since {exact(report.since)}, as of {exact(report.as_of)}, beside{' '}
-          {active.name} (version {active.version}).{leftOut} Weights are learnt from the older and
-          tested on the newer
-          {newerSince === null ? '' : `, from ${exact(newerSince)} on`}.
+          {about} {active.name} (version {active.version}).{leftOut} {split}
         </p>
         <Button look="primary" onClick={() => onDraft(suggestion.policy)}>
           Take as draft
