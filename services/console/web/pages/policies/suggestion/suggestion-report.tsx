@@ -22,7 +22,9 @@ export function SuggestionReport({
   if (suggestion === null) return <TooLittle missing={refused?.missing ?? []} />
   const { newer_since: newerSince } = report
   const used = report.sessions - report.left_out
-  const about = `${toCount(used)} sessions since ${exact(report.since)}, as of ${exact(report.as_of)}, beside`
+  const about =
+    `${toCount(used)} sessions since ${exact(report.since)}, as of ` +
+    `${exact(report.as_of)}, beside`
   const split =
     'Weights are learnt from the older and tested on the newer' +
     `${newerSince === null ? '' : `, from ${exact(newerSince)} on`}.`
