@@ -22,6 +22,11 @@ import type { PhoneAlerts } from '#shared/io/identity/phone-alerts.ts'
 import type { PhoneStore } from '#shared/io/identity/phone-store.ts'
 import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
 import { createKeyedLabels } from '#shared/io/outcomes/change-labels.ts'
+import {
+  createRiskPercentiles,
+  type RiskPercentiles,
+} from '#shared/io/outcomes/risk-percentiles.ts'
+import type { ScoreStore } from '#shared/io/outcomes/score-store.ts'
 import type { CurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
@@ -75,6 +80,8 @@ export type ApiDeps = {
   policies: CurrentPolicyStore
   lists: ReturnType<typeof createKeyedLists>
   labels: ReturnType<typeof createKeyedLabels>
+  /** Left out, no answer has a percentile. */
+  countScores?: ScoreStore['countScores']
   reconciliation: Pick<ReconciliationStore, 'readReconciliation'>
   /** The published keys of verdicts at an instant of the wall clock. */
   readVerdictKeys: (nowMs: number) => Promise<VerdictKeySet>
@@ -90,8 +97,8 @@ export type ApiDeps = {
 /**
  * Limits of concurrent ClickHouse queries, which share 48 connections: 11 for devices, 11 for the
  * phones of devices, 4 for reconciliation, 4 for large responses, 3 for lists of events, 3 for each
- * of the look-ups of users and events, and three for each of at most 2 phones. One tenant never
- * uses all of them, and the readiness check always has one.
+ * of the look-ups of users and events, three for each of at most 2 phones, and 1 for percentiles.
+ * One tenant never uses all of them, and the readiness check always has one.
  */
 const deviceQueryLimits: SemaphoreLimits = {
   perTenant: 8,
@@ -211,16 +218,25 @@ export async function createApiApp(
     )
   }
 
+  function createPercentiles(): { findPercentile: RiskPercentiles['find'] } {
+    const { countScores, nowMs } = deps
+    if (countScores === undefined) return { findPercentile: async () => ({}) }
+    const count = timed('risk_percentile', countScores)
+    return { findPercentile: createRiskPercentiles({ countScores: count, limited, nowMs }).find }
+  }
+
   function addRoutes(routes: ZodApp): void {
     const listFiltered = limited(
       'filtered_alerts',
       filteredAlertLimits,
       timed('filtered_alerts', deps.alerts.listAlerts),
     )
+    const { findPercentile } = createPercentiles()
     const listCounted = timed('alerts', deps.alerts.listAlerts)
     addAlertRoutes(routes, {
       listAlerts: (query: AlertQuery) =>
         isFiltered(query) ? listFiltered(query) : listCounted(query),
+      findPercentile,
       findAlertDetail: timed('alert', deps.alerts.findAlertDetail),
       setListedDispositions: limited(
         'dispositions',
@@ -255,6 +271,7 @@ export async function createApiApp(
       ),
       findLargeDevice: timed('large_device', deps.history.findLargeDevice),
       findPhones,
+      findPercentile,
       beginLargeResponse,
     })
     const { findUserTotals, listUserDevices } = deps.users

@@ -21,6 +21,7 @@ import { createPostgresCheck } from '#shared/io/migrations/postgres-check.ts'
 import { processSessions } from '#shared/io/migrations/process-sessions.ts'
 import { createSchemaVersions } from '#shared/io/migrations/schema-versions.ts'
 import { createKeyedLabels } from '#shared/io/outcomes/change-labels.ts'
+import { createScoreStore } from '#shared/io/outcomes/score-store.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { toShardUrls } from '#shared/io/process/config.ts'
@@ -113,6 +114,7 @@ async function main(): Promise<void> {
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),
       labels: createKeyedLabels(postgres, Date.now),
+      countScores: createScoreStore(clickhouse).countScores,
       reconciliation: createReconciliationStore(
         clickhouse,
         toAnalyticsDatabase(databaseOf(config.CLICKHOUSE_URL)),

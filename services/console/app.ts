@@ -12,6 +12,10 @@ import { addIdempotency } from '#shared/io/http/idempotency.ts'
 import { createQueryLimiter, type QueryLimiter } from '#shared/io/http/limit-queries.ts'
 import { addOpenapi } from '#shared/io/http/openapi.ts'
 import { validatorCompiler } from '#shared/io/http/validate-requests.ts'
+import {
+  createRiskPercentiles,
+  type RiskPercentiles,
+} from '#shared/io/outcomes/risk-percentiles.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { addAlertRoutes } from './alerts/alert-routes.ts'
 import { addBulkRoutes } from './alerts/bulk-routes.ts'
@@ -54,6 +58,7 @@ import { addPeriodOverviewRoute } from './overview/overview-routes.ts'
 import { addPhoneRoutes } from './phones/phone-routes.ts'
 import { addBacktestRoutes } from './policies/backtest-routes.ts'
 import { addPolicyRoutes } from './policies/policy-routes.ts'
+import { addScoreRoutes } from './policies/score-routes.ts'
 import { addShadowRoutes } from './policies/shadow-routes.ts'
 import { addSuggestionRoutes } from './policies/suggestion-routes.ts'
 import { addReconciliationRoutes } from './reconciliation/reconciliation-routes.ts'
@@ -106,6 +111,7 @@ const routes = [
   addPolicyRoutes,
   addBacktestRoutes,
   addSuggestionRoutes,
+  addScoreRoutes,
   addShadowRoutes,
   addEventRoutes,
   addEventListRoute,
@@ -140,7 +146,10 @@ export type ConsoleDeps = Omit<RouteDeps, keyof SharedReads> &
   PagesDeps &
   Omit<TokenCheckDeps, 'metrics'>
 
-type SharedReads = AlertReads & { limited: QueryLimiter }
+type SharedReads = AlertReads & {
+  limited: QueryLimiter
+  findPercentile: RiskPercentiles['find']
+}
 
 const adminBodyBytesMax = 1024 * 1024
 const prefix = '/admin/v1'
@@ -181,7 +190,12 @@ export async function createConsoleApp(
 
 function addRoutes(app: ConsoleApp, deps: ConsoleDeps, metrics: Metrics): void {
   const limited = createQueryLimiter(metrics, 'di_console_queries_rejected_total')
-  const all = { ...deps, ...createAlertReads(deps.postgres, limited), limited }
+  const { find: findPercentile } = createRiskPercentiles({
+    countScores: (range) => deps.scores.countScores(range),
+    limited,
+    nowMs: () => deps.wallMs(),
+  })
+  const all = { ...deps, ...createAlertReads(deps.postgres, limited), limited, findPercentile }
   for (const add of routes) add(app, all)
 }
 

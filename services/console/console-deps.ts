@@ -25,6 +25,7 @@ import type { KnownForm } from '#shared/io/keys/key-form.ts'
 import type { NetworkData } from '#shared/io/network/network-data.ts'
 import { createOidcClient } from '#shared/io/operators/oidc-client.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
+import { createScoreStore } from '#shared/io/outcomes/score-store.ts'
 import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
@@ -157,6 +158,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
       isEmbedded: config.CLICKHOUSE_EMBEDDED,
     },
     wallMs,
+    scores: createScoreStore(clickhouse),
     backtests,
     suggestions,
     revokedSerials: parts.revokedSerials,

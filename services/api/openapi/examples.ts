@@ -105,6 +105,7 @@ const analyst: Actor = { kind: 'operator', id: 'opr_8Tz1bXo0Q1m8pC0nY2vJ4w' }
 
 export const alertDetailExample: AlertDetail = {
   ...alertExample,
+  risk_percentile: 99.2,
   disposition: 'CONFIRMED',
   updated_at: reviewedAt,
   assignee: analyst,
@@ -150,6 +151,7 @@ export const deviceExample = {
   last_seen_at: startedAt,
   peak_rasp_score: scored.score,
   risk_score: alertExample.decision.risk_score,
+  risk_percentile: 99.2,
   platform: submissionExample.sdk_meta.platform,
   sdk_version: submissionExample.sdk_meta.sdk_version,
   connection: connectionExample,

@@ -28,6 +28,7 @@ import type { DispositionChange, ListedChange } from '#shared/io/alerts/set-disp
 import { readOnceCall, sendOnce } from '#shared/io/http/idempotency.ts'
 import type { OnceAnswer, OnceCall } from '#shared/io/http/idempotent-answers.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
+import type { RiskPercentiles } from '#shared/io/outcomes/risk-percentiles.ts'
 import { requireScope } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
 import { alertDetailExample, alertExample } from '../openapi/examples.ts'
@@ -44,6 +45,7 @@ export type KeyedListedChange = ListedChange & { once: OnceCall | null }
 
 /** Both changes answer once for an `Idempotency-Key`. */
 export type AlertRouteDeps = Pick<AlertStore, 'listAlerts' | 'findAlertDetail'> & {
+  findPercentile: RiskPercentiles['find']
   /** @throws Problem alert_not_found */
   setDisposition: (change: KeyedChange) => Promise<OnceAnswer<Alert>>
   setListedDispositions: (change: KeyedListedChange) => Promise<OnceAnswer<ListedOutcome[]>>
@@ -74,7 +76,8 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
       const alert = await deps.findAlertDetail({ alertId: params.alert_id, tenantId })
       if (alert === null) return rejectUnknownAlert()
       chargeRows(alert.history.length + alert.assignments.length + alert.notes.length)
-      return alert
+      const asked = { tenantId, score: alert.decision.risk_score }
+      return { ...alert, ...(await deps.findPercentile(asked)) }
     },
   )
   app.post(

@@ -26,6 +26,7 @@ import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { HistoryStore } from '#shared/io/devices/history-store.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import { type FindPhones, readPhoneFields } from '#shared/io/identity/read-phone-fields.ts'
+import type { RiskPercentiles } from '#shared/io/outcomes/risk-percentiles.ts'
 import type { Caller } from '../http/authenticate.ts'
 import { compressed } from '../http/compress-responses.ts'
 import { streamJson } from '../http/stream-json.ts'
@@ -37,6 +38,7 @@ const userPositionSchema = z.tuple([idSchema])
 
 type DeviceRouteDeps = Pick<HistoryStore, 'findSmallDevice' | 'findLargeDevice'> & {
   findPhones: FindPhones
+  findPercentile: RiskPercentiles['find']
   /** Waits for a permit for a large response. The permit ends with the response. */
   beginLargeResponse: (tenantId: string, reply: FastifyReply) => Promise<void>
 }
@@ -57,14 +59,15 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
       deps.findSmallDevice(query).catch(reject),
       readPhoneFields(deps.findPhones, { tenantId, deviceIds: [deviceId] }),
     ])
-    const phone = toPhoneField(deviceId)
     const isLarge = small === 'large'
     if (isLarge) await deps.beginLargeResponse(tenantId, reply)
     const found = isLarge ? await deps.findLargeDevice(query).catch(reject) : small
     const device = requireFound(found)
+    const asked = { tenantId, score: device.peakRiskScore }
+    const beside = { ...toPhoneField(deviceId), ...(await deps.findPercentile(asked)) }
     chargeRows(device.sessions.length + device.users.length)
     reply.type('application/json; charset=utf-8')
-    return isLarge ? streamDevice(device, scopes, phone) : toDevice(device, scopes, phone)
+    return isLarge ? streamDevice(device, scopes, beside) : toDevice(device, scopes, beside)
   }
   app.get(
     '/v1/di/devices/:device_id',

@@ -9,6 +9,7 @@ import { Problem } from '#shared/core/http/problem.ts'
 import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { addNote, readAlertWork, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
 import { listAlertsByQuery } from '#shared/io/alerts/list-by-query.ts'
+import type { RiskPercentiles } from '#shared/io/outcomes/risk-percentiles.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { ExplainDeps } from '../events/explain-event.ts'
 import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
@@ -24,7 +25,8 @@ export type AlertRouteDeps = ExplainDeps & { postgres: Postgres }
 /** Adds the routes. */
 export function addAlertRoutes(
   app: ConsoleApp,
-  deps: AlertRouteDeps & Pick<AlertReads, 'listAlerts'>,
+  deps: AlertRouteDeps &
+    Pick<AlertReads, 'listAlerts'> & { findPercentile: RiskPercentiles['find'] },
 ): void {
   const store = createAlertStore(deps.postgres)
   addReads(app, { ...deps, findAlert: store.findAlert })
@@ -33,7 +35,8 @@ export function addAlertRoutes(
 
 function addReads(
   app: ConsoleApp,
-  deps: AlertRouteDeps & Pick<AlertStore, 'listAlerts' | 'findAlert'>,
+  deps: AlertRouteDeps &
+    Pick<AlertStore, 'listAlerts' | 'findAlert'> & { findPercentile: RiskPercentiles['find'] },
 ): void {
   app.get(
     '/tenants/:tenant_id/alerts',

@@ -5,6 +5,7 @@ import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
 import { dispositionChangeSchema, noteSchema } from '#shared/core/alerts/alert-work-schemas.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
 import { deliverySchema } from '#shared/core/deliveries/delivery-schema.ts'
+import { riskPercentileSchema } from '#shared/core/http/field-schemas.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import { reasonSchema } from '#shared/core/scoring/reason-schema.ts'
@@ -37,6 +38,7 @@ const policyVerdictSchema = z
 
 export const alertDetailSchema = z.object({
   alert: operatorAlertSchema,
+  risk_percentile: riskPercentileSchema,
   policy_version: z.int().describe('that of the event that raised it'),
   notes: z.array(noteSchema).describe('oldest first'),
   history: z

@@ -13,6 +13,7 @@ import {
   readAlertWork,
 } from '#shared/io/alerts/alert-work-store.ts'
 import { listDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
+import type { RiskPercentiles } from '#shared/io/outcomes/risk-percentiles.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { createPolicyDocuments } from '#shared/io/policies/policy-document-store.ts'
 import { findShadowPolicy } from '#shared/io/policies/shadow-policy-store.ts'
@@ -26,7 +27,10 @@ import {
 import type { AlertDetail } from './alert-schemas.ts'
 import { scoreWithCurrentPolicy } from './score-with-current-policy.ts'
 
-export type ShowAlertDeps = ExplainDeps & { findAlert: AlertStore['findAlert'] }
+export type ShowAlertDeps = ExplainDeps & {
+  findAlert: AlertStore['findAlert']
+  findPercentile: RiskPercentiles['find']
+}
 
 /** Deliveries of one alert that are shown, the newest: as it was raised, and its updates. */
 const deliveriesMax = 50
@@ -40,16 +44,19 @@ export async function showAlert(
   if (alert === null) throw alertNotFound(target.alertId)
   const { tenant_id: tenantId, alert_id: alertId, event_id: eventId } = alert
   const { postgres } = deps
-  const [work, notes, history, { deliveries }, policyVersion, explained] = await Promise.all([
-    readAlertWork(postgres, tenantId, [alertId]),
-    listNotes(postgres, tenantId, alertId),
-    listDispositions(postgres, tenantId, alertId),
-    listDeliveries(postgres, { tenantId, alertId, limit: deliveriesMax }),
-    findAlertPolicyVersion(postgres, tenantId, alertId),
-    explain(deps, { tenantId, eventId }),
-  ])
+  const [work, notes, history, { deliveries }, policyVersion, explained, percentile] =
+    await Promise.all([
+      readAlertWork(postgres, tenantId, [alertId]),
+      listNotes(postgres, tenantId, alertId),
+      listDispositions(postgres, tenantId, alertId),
+      listDeliveries(postgres, { tenantId, alertId, limit: deliveriesMax }),
+      findAlertPolicyVersion(postgres, tenantId, alertId),
+      explain(deps, { tenantId, eventId }),
+      deps.findPercentile({ tenantId, score: alert.decision.risk_score }),
+    ])
   return {
     alert: withWork(alert, work.get(alertId)),
+    ...percentile,
     policy_version: policyVersion,
     notes,
     history,

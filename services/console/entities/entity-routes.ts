@@ -21,6 +21,7 @@ import type { UserStore } from '#shared/io/devices/user-store.ts'
 import type { QueryLimiter } from '#shared/io/http/limit-queries.ts'
 import type { PhoneStore } from '#shared/io/identity/phone-store.ts'
 import { type FindPhones, readPhoneFields } from '#shared/io/identity/read-phone-fields.ts'
+import type { RiskPercentiles } from '#shared/io/outcomes/risk-percentiles.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { AlertReads } from '../alerts/read-alerts.ts'
 import { withWork } from '../alerts/show-alert.ts'
@@ -47,7 +48,11 @@ export type EntityDeps = {
 
 const reject = rejectUnavailable('The history cannot be read at the moment.')
 
-type BoundedDeps = EntityDeps & Pick<AlertReads, 'listAlerts'> & { findPhones: FindPhones }
+type BoundedDeps = EntityDeps &
+  Pick<AlertReads, 'listAlerts'> & {
+    findPhones: FindPhones
+    findPercentile: RiskPercentiles['find']
+  }
 
 /** Adds the routes. */
 export function addEntityRoutes(
@@ -93,11 +98,12 @@ function addDevice(app: ConsoleApp, deps: BoundedDeps): void {
       if (device === null) {
         throw new Problem('device_not_found', 'There is no telemetry of this device.')
       }
-      const [alerts, toPhone] = await Promise.all([
+      const [alerts, toPhone, percentile] = await Promise.all([
         readAlerts(deps, tenantId, { device_id: deviceId }),
         readPhoneFields(deps.findPhones, { tenantId, deviceIds: [deviceId] }),
+        deps.findPercentile({ tenantId, score: device.peakRiskScore }),
       ])
-      const shown = toDevice(device, scopes, toPhone(deviceId))
+      const shown = toDevice(device, scopes, { ...toPhone(deviceId), ...percentile })
       // The users of the page are all that it shows: it has no parameter for further ones.
       return { device: { ...shown, users_cursor: null }, alerts }
     },

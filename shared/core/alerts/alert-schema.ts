@@ -6,6 +6,7 @@ import {
   flagSchema,
   instantSchema,
   reasonObjectSchema,
+  riskPercentileSchema,
   riskSchema,
 } from '#shared/core/http/field-schemas.ts'
 import { alertPhoneSchema } from '#shared/core/identity/phone-schemas.ts'
@@ -91,6 +92,7 @@ export type DispositionEntry = z.output<typeof dispositionEntrySchema>
 /** An alert with what people did to it. Lists and webhooks do not have it. */
 export const alertDetailSchema = alertSchema
   .extend({
+    risk_percentile: riskPercentileSchema,
     history: z.array(dispositionEntrySchema).meta({
       description: `The changes of its disposition, oldest first; the newest ${alertHistoryMax}.`,
     }),

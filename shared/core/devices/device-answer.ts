@@ -47,11 +47,14 @@ const toInstall = (install: DeviceHistory['install']) =>
     expires_at: toIso(install.expiresAtMs),
   }
 
-/** All fields except the two lists, which a large answer sends in pieces. */
+/**
+ * All fields except the two lists, which a large answer sends in pieces.
+ * @param beside what is read elsewhere: the phone, and the percentile where it is known
+ */
 export function toDeviceFields(
   device: DeviceHistory,
   { sessions, users }: DeviceScopes,
-  phone: PhoneField,
+  beside: PhoneField & { risk_percentile?: number },
 ) {
   const { next, nextUser } = device
   return {
@@ -63,7 +66,7 @@ export function toDeviceFields(
     ...toClientFields(device.client),
     connection: device.connection,
     install: toInstall(device.install),
-    ...phone,
+    ...beside,
     users_cursor: nextUser === null ? null : encodeCursor(users, [nextUser]),
     sessions_total: device.sessionsTotal,
     sessions_cursor: next && encodeCursor(sessions, [next.startedAtMs, next.sessionId]),
@@ -71,8 +74,12 @@ export function toDeviceFields(
 }
 
 /** The whole answer. */
-export const toDevice = (device: DeviceHistory, scopes: DeviceScopes, phone: PhoneField) => ({
-  ...toDeviceFields(device, scopes, phone),
+export const toDevice = (
+  device: DeviceHistory,
+  scopes: DeviceScopes,
+  beside: Parameters<typeof toDeviceFields>[2],
+) => ({
+  ...toDeviceFields(device, scopes, beside),
   users_seen_on: device.users,
   sessions: device.sessions.map(toSession),
 })

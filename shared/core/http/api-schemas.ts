@@ -47,6 +47,7 @@ import {
   dispositionSchema,
   flagSchema,
   instantSchema,
+  riskPercentileSchema,
   riskSchema,
 } from './field-schemas.ts'
 import { problemCodes } from './problem.ts'
@@ -94,6 +95,7 @@ export const deviceSchema = z
     last_seen_at: instantSchema,
     peak_rasp_score: riskSchema.meta({ description: 'The highest score of all its sessions.' }),
     risk_score: riskSchema.meta({ description: 'The highest risk score of all its sessions.' }),
+    risk_percentile: riskPercentileSchema,
     ...clientFields,
     connection: toConnectionField('The network that its latest measured event came from.'),
     install: deviceInstallSchema.nullable().meta({

@@ -9,6 +9,16 @@ export const instantSchema = z.iso.datetime({ precision: 3 }).meta({
   examples: ['2026-03-01T09:30:00.123Z'],
 })
 export const riskSchema = z.int().min(0).max(100)
+export const riskPercentileSchema = z
+  .number()
+  .min(0)
+  .max(100)
+  .optional()
+  .meta({
+    description:
+      'How many percent of the tenant’s sessions of the last 30 days have a lower risk score, as of the last hour; left out while it is not known.',
+    examples: [99.2],
+  })
 export const flagSchema = z
   .string()
   .meta({

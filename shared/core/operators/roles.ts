@@ -145,6 +145,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'POST /tenants/:tenant_id/policy/check': engineer,
   'POST /tenants/:tenant_id/policy/backtest': engineer,
   'POST /tenants/:tenant_id/policy/suggestion': engineer,
+  'GET /tenants/:tenant_id/policy/scores': viewer,
   'GET /tenants/:tenant_id/policy/shadow': viewer,
   'PUT /tenants/:tenant_id/policy/shadow': engineer,
   'DELETE /tenants/:tenant_id/policy/shadow': engineer,

@@ -2,9 +2,13 @@
 import { readFileSync } from 'node:fs'
 import type { Browser, Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
+import { countAlerts, type ScoreCounts } from '#shared/core/outcomes/score-distribution.ts'
+import { onlyWeights, suggestPolicy } from '#shared/core/outcomes/suggest/suggest-policy.ts'
+import { presets } from '#shared/core/policies/presets/presets.ts'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
 import { openPage } from '../../support/console/browser.ts'
 import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-client.ts'
+import { makePlantedFleet } from '../../support/outcomes/planted-fleet.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
@@ -25,10 +29,31 @@ type Shown = {
   created_by: string
   document: { thresholds: { review: number }; categories: Record<string, Weights> }
 }
+type FleetScores = { counts: ScoreCounts; days: number }
 type Rows = { columns: { name: string }[]; rows: unknown[][] }
 
 const rooted = { root: { su_binary: true, magisk_detected: true } }
 const devices = 6
+
+/** The report of a suggestion for a fleet whose truth is known. */
+function toReport() {
+  const { table } = makePlantedFleet({ seed: 3, sessions: 40_000, labels: 1_600, draws: 1_500 })
+  const options = { freed: onlyWeights, seed: 1 }
+  const answer = suggestPolicy(presets.balanced, table, options)
+  if (!('suggestion' in answer)) throw new Error(JSON.stringify(answer))
+  const at = new Date().toISOString()
+  return {
+    tenant_id: 'acme',
+    as_of: at,
+    since: at,
+    newer_since: at,
+    active: { name: 'balanced', version: 1, policy_hash: '0' },
+    sessions: 40_000,
+    left_out: 3,
+    refused: null,
+    suggestion: answer.suggestion,
+  }
+}
 
 export function describeAnalytics(getStory: () => AnalyticsStory): void {
   const path = (rest: string) => `/tenants/${getStory().tenant.tenant_id}${rest}`
@@ -140,6 +165,73 @@ export function describeAnalytics(getStory: () => AnalyticsStory): void {
       expect(after.version).toBe(before.version + 1)
       expect(after.policy_hash).toBe(first.policy_hash)
       await page.getByText('in force', { exact: true }).waitFor()
+    })
+
+    it('has thresholds that keys and the pointer move, with what they mean', async () => {
+      const { page } = getStory()
+      await open('/policies')
+      await button('Edit the policy').click()
+      const review = page.getByRole('slider', { name: 'REVIEW threshold' })
+      await review.waitFor()
+      const from = Number(await page.getByLabel('Review from').inputValue())
+      const scores = await read<FleetScores>('/policy/scores?days=30')
+      const alertsADay = (at: number) => (countAlerts(scores.counts, at) / scores.days).toFixed(1)
+      const draft = page.getByRole('row', { name: /^REVIEW or BLOCK, draft/ })
+      const readDraft = async () => (await draft.getByRole('cell').allInnerTexts()).slice(0, 2)
+      expect(countAlerts(scores.counts, from)).toBeGreaterThanOrEqual(devices)
+      expect((await readDraft())[0]).toBe(String(from))
+      await review.press('End')
+      await review.press('ArrowLeft')
+      expect(await page.getByLabel('Review from').inputValue()).toBe('99')
+      // It takes BLOCK along.
+      expect(await page.getByLabel('Block from').inputValue()).toBe('100')
+      expect(await readDraft()).toEqual(['99', alertsADay(99)])
+      const { x, y, width, height } = (await review.boundingBox())!
+      await page.mouse.move(x + width / 2, y + height - 4)
+      await page.mouse.down()
+      await page.mouse.move(x - 200, y + height - 4, { steps: 3 })
+      await page.mouse.up()
+      const dragged = Number(await page.getByLabel('Review from').inputValue())
+      expect(dragged).toBeGreaterThan(1)
+      expect(dragged).toBeLessThan(99)
+      expect((await readDraft())[0]).toBe(String(dragged))
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      page.once('dialog', (dialog) => void dialog.accept())
+      await button('Discard').click()
+    })
+
+    it('is suggested from outcomes into a draft only, or the page says what is missing', async () => {
+      const { page } = getStory()
+      const before = await readPolicy()
+      await open('/policies?tab=suggest')
+      await button('Suggest a policy').click()
+      await page.getByText('fraud sessions: 0, at least 100 are needed').waitFor()
+      expect(await findViolations(page)).toEqual([])
+      // A real report of a fleet with labels: it takes 20,000 sessions, which no test here sends.
+      const report = toReport()
+      const { policy, weights } = report.suggestion
+      await page.route('**/policy/suggestion?*', (route) =>
+        route.fulfill({
+          headers: { 'content-type': 'application/x-ndjson' },
+          body: `${JSON.stringify({ progress: { slices_done: 1, slices: 1 } })}\n${JSON.stringify({ report })}\n`,
+        }),
+      )
+      await button('Suggest again').click()
+      await button('Take as draft').waitFor()
+      await page.unroute('**/policy/suggestion?*')
+      const [first] = weights
+      const row = page.getByRole('row').filter({ hasText: first!.feature }).first()
+      const cells = await row.getByRole('cell').allInnerTexts()
+      expect(cells.slice(1, 3)).toEqual([String(first!.before), String(first!.after)])
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      await button('Take as draft').click()
+      await page.getByText('valid', { exact: true }).waitFor()
+      expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe(policy.name)
+      expect(await readPolicy()).toEqual(before)
+      page.once('dialog', (dialog) => void dialog.accept())
+      await button('Discard').click()
     })
 
     it('gets a suppression from its URL, into a draft only', async () => {

@@ -11,6 +11,11 @@ import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { applyListReasons, toListReasons } from '#shared/core/lists/lists.ts'
 import {
+  countAlerts,
+  noScores,
+  type ScoreCounts,
+} from '#shared/core/outcomes/score-distribution.ts'
+import {
   countScores,
   type OutcomeRow,
   scoreEvents,
@@ -23,6 +28,7 @@ import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
 import { insertAlertRows } from '#shared/io/analytics/replica-rows-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createScoreStore } from '#shared/io/outcomes/score-store.ts'
 import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
 import { readOutcomeTable } from '#shared/io/policies/outcome-table-store.ts'
 import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
@@ -52,6 +58,8 @@ import { startNats, type TestNats } from '../../support/servers/nats/nats-server
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { makeEvents } from '../../support/telemetry/accepted-events.ts'
 
+type FoundScores = { counts: ScoreCounts; days: number; honest_users: number[] }
+
 const adminToken = randomBytes(32).toString('base64url')
 const folder = mkdtempSync(join(tmpdir(), 'backtest-'))
 const eventCount = 1_200
@@ -71,6 +79,9 @@ let alerts: ModelAlert[]
 const learnStartMs = Date.UTC(2026, 3, 1)
 /** Of a tenant that has labels: 50 days, a session an hour. */
 const outcomes = makeStoredOutcomes('learn', learnStartMs, 1_200)
+
+/** The time now, after all of them. */
+const outcomesEndMs = () => learnStartMs + 60 * 24 * hourMs
 
 /** Has a suppression, and distinguishes a text and a number more finely than patterns do. */
 const closer: Policy = toCloser()
@@ -133,7 +144,7 @@ beforeAll(async () => {
     {
       ...rig.deps,
       adminToken,
-      wallMs: Date.now,
+      wallMs: outcomesEndMs,
       backtests,
       suggestions: createSuggestions({
         postgres: rig.postgres,
@@ -141,8 +152,9 @@ beforeAll(async () => {
         clickhouse,
         log: testLog,
         metrics: createMetrics('suggestions'),
-        wallMs: () => learnStartMs + 60 * 24 * hourMs,
+        wallMs: outcomesEndMs,
       }),
+      scores: createScoreStore(clickhouse),
       listUnknownSignals: async () => [],
       countRecentNames: async () => 0,
       countLeftOut: async () => ({ events: 0, values: 0 }),
@@ -602,6 +614,26 @@ describe('a suggestion', () => {
       rows.reduce((sum, { fraud, legitimate }) => sum + fraud + legitimate, 0)
     expect(labelled(older) / labelled(table.rows)).toBeCloseTo(0.7, 2)
     expect(table.days.older + table.days.newer).toBeCloseTo(1_199 / 24, 1)
+  })
+
+  it('is of the sessions whose scores the threshold picker shows', async () => {
+    const read = (days: number) =>
+      fetch(`${consoleUrl}/admin/v1/tenants/learn/policy/scores?days=${days}`, {
+        headers: { authorization: `Bearer ${adminToken}` },
+      }).then((answer) => answer.json() as Promise<FoundScores>)
+    const all = await read(90)
+    expect(all.counts).toEqual(outcomes.expected)
+    expect(all.days).toBeCloseTo(60, 1)
+    const count = (of: FoundScores) => countAlerts(of.counts, 0)
+    // One session an hour, for 50 of the 60 days.
+    expect(count(await read(20))).toBe(10 * 24)
+    const range = { tenantId: 'learn', sinceMs: 0, untilMs: outcomesEndMs() }
+    const whole = await createScoreStore(clickhouse).countScores(range)
+    const { fraud, legitimate, unlabelled } = outcomes.expected
+    const together = fraud.map((one, at) => one + legitimate[at]! + unlabelled[at]!)
+    expect(whole).toEqual({ ...noScores(), unlabelled: together })
+    const none = await read(5)
+    expect([count(none), none.days]).toEqual([0, 0])
   })
 
   it('is a draft on the command line, and nothing is set', async () => {

@@ -22,6 +22,7 @@ import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts
 import { createPhoneStore } from '#shared/io/identity/phone-store.ts'
 import { createKeyedLists } from '#shared/io/lists/change-lists.ts'
 import { createKeyedLabels } from '#shared/io/outcomes/change-labels.ts'
+import { createScoreStore } from '#shared/io/outcomes/score-store.ts'
 import { createCurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
@@ -111,6 +112,7 @@ export async function createApiRig(
       policies: createCurrentPolicyStore(postgres),
       lists: createKeyedLists(postgres, Date.now),
       labels: createKeyedLabels(postgres, Date.now),
+      countScores: createScoreStore(clickhouse).countScores,
       reconciliation: createReconciliationStore(clickhouse, 'analytics'),
       readVerdictKeys: (nowMs) => readVerdictKeySet(postgres, nowMs),
       nowMs: wallMs,

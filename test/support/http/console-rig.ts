@@ -55,6 +55,7 @@ import type { NetworkUseDeps } from '../../../services/console/network/network-u
 import type { OperatorDeps } from '../../../services/console/operators/operator-deps.ts'
 import type { PeriodOverviewDeps } from '../../../services/console/overview/overview-routes.ts'
 import type { BacktestRouteDeps } from '../../../services/console/policies/backtest-routes.ts'
+import type { ScoreRouteDeps } from '../../../services/console/policies/score-routes.ts'
 import type { ShadowRouteDeps } from '../../../services/console/policies/shadow-routes.ts'
 import type { SuggestionRouteDeps } from '../../../services/console/policies/suggestion-routes.ts'
 import type { ReconciliationRouteDeps } from '../../../services/console/reconciliation/reconciliation-routes.ts'
@@ -108,6 +109,7 @@ export type ConsoleRig = {
     RulePerformanceDeps &
     BacktestRouteDeps &
     SuggestionRouteDeps &
+    ScoreRouteDeps &
     ShadowRouteDeps &
     DeliveryDeps &
     AnalystDeps &
@@ -221,6 +223,7 @@ export async function createConsoleRig(
       readRulePerformance: refuse,
       backtests: { start: refuse },
       suggestions: { start: refuse },
+      scores: { readScores: refuse, countScores: refuse },
       compareShadow: refuse,
       fleet: { readCounts: refuse, listNewDevices: refuse, listSignals: refuse },
       readCoverage: refuse,

@@ -796,6 +796,7 @@ export interface paths {
                                 assignee: string | null;
                                 notes: number;
                             };
+                            risk_percentile?: number;
                             policy_version: number;
                             notes: {
                                 note_id: number;
@@ -2977,6 +2978,36 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/tenants/{tenant_id}/policy/scores": {
+        get: {
+            parameters: {
+                query?: {
+                    days?: number;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            as_of: string | null;
+                            since: string;
+                            until: string;
+                            days: number;
+                            counts: {
+                                fraud: number[];
+                                legitimate: number[];
+                                unlabelled: number[];
+                            };
+                            honest_users: number[];
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/tenants/{tenant_id}/policy/shadow": {
         get: {
             parameters: {
@@ -4682,6 +4713,7 @@ export interface components {
             last_seen_at: string;
             peak_rasp_score: number;
             risk_score: number;
+            risk_percentile?: number;
             platform?: string;
             sdk_version?: string;
             app_version?: string;

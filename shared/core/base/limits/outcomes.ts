@@ -58,3 +58,27 @@ export const labelFileBytesMax = 64 * 1024 * 1024
 
 /** Faults of a file that are printed; all are counted. */
 export const labelFaultsShown = 50
+
+/**
+ * Days of which the threshold picker shows scores, and the longest a query of scores may take:
+ * 10 million sessions are counted in some 2 s, with their labels in 5 s.
+ */
+export const scoreDaysDefault = 30
+export const scoreDaysMax = 400
+export const scoreQueryMaxSeconds = 25
+
+/** Distributions of scores that are read at once: each is two queries, one after the other. */
+export const scoreReadLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 10_000 }
+
+/**
+ * Percentiles of risk scores are among the sessions of so many days. A distribution is 303 numbers,
+ * so 2,000 tenants have 5 MB. A reader waits for the first one less than a person notices; after a
+ * failure the next try is a minute later.
+ */
+export const percentileDays = 30
+export const percentileTenantsMax = 2_000
+export const percentileWaitMs = 250
+export const percentileRetryMs = 60_000
+
+/** One query of some 2 s a tenant and hour, one after the other: the largest 1,800 fit an hour. */
+export const percentileReadLimits = { perTenant: 1, total: 1, queuePerTenant: 1, waitMs: 10_000 }

@@ -8,6 +8,7 @@ import { Panel } from '../../components/page.tsx'
 import { Failed, SkeletonRows } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
+import { toPercentileText } from '../entities/percentile.ts'
 import { RawBody } from '../event/raw-body.tsx'
 import { SignalTable } from '../event/why/signal-table.tsx'
 import { Waterfall } from '../event/why/waterfall.tsx'
@@ -41,6 +42,9 @@ export function AlertDetail({
         <SeverityBadge severity={decision.severity} />
         <ActionBadge action={decision.action} />
         <span className="font-semibold text-lg">{decision.risk_score}</span>
+        <span className="text-muted empty:hidden" title="Sessions of 30 days, as of the last hour">
+          {toPercentileText(record?.risk_percentile)}
+        </span>
         <span className="text-muted">
           <Time at={alert.created_at} exact />
         </span>

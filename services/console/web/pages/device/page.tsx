@@ -13,6 +13,7 @@ import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
 import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Networks } from '../entities/networks.tsx'
+import { toPercentileText } from '../entities/percentile.ts'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import { Sessions } from '../entities/sessions.tsx'
 import { LabelButton } from '../labels/label-button.tsx'
@@ -62,7 +63,12 @@ export function Page() {
                   ['Device', <Id key="id" most={64} value={known.device_id} />],
                   ['First seen', <Time at={known.first_seen_at} exact key="first" />],
                   ['Last seen', <Time at={known.last_seen_at} exact key="last" />],
-                  ['Highest risk score', known.risk_score],
+                  [
+                    'Highest risk score',
+                    [known.risk_score, toPercentileText(known.risk_percentile)]
+                      .filter((part) => part !== null)
+                      .join(', '),
+                  ],
                   ['Highest device score', known.peak_rasp_score],
                   ['Phone', <PhoneFact key="phone" phone={known.phone} tenant={tenant} />],
                   ['Registration', toInstallText(known.install)],

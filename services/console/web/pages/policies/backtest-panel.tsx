@@ -7,6 +7,7 @@ import { Empty, Refused } from '../../components/states.tsx'
 import { serverNowMs } from '../../components/time/server-clock.ts'
 import { cancelBacktest, type Report, startBacktest, useBacktest } from './backtest-run.ts'
 import { ChangeTiles, ConfusionMatrix, MovedMost, NamedChanges, Tile } from './outcome.tsx'
+import { Progress } from './progress.tsx'
 
 const dayMs = 86_400_000
 const toCount = (value: number) => value.toLocaleString('en')
@@ -28,7 +29,7 @@ export function BacktestPanel({
     void startBacktest(tenant, { text, since })
   }
   const running = backtest?.running === true
-  const outdated = backtest?.report != null && backtest.text !== text
+  const outdated = backtest?.report != null && backtest.request.text !== text
   return (
     <Panel
       action={
@@ -79,27 +80,11 @@ export function BacktestPanel({
 function Running({ tenant }: { tenant: string }) {
   const progress = useBacktest(tenant)?.progress ?? null
   const { slices_done: done = 0, slices = 0, events_done = 0, events = 0 } = progress ?? {}
-  const share = slices === 0 ? 0 : done / slices
-  return (
-    <div className="grid gap-2 p-4" role="status">
-      <div
-        aria-label="Progress of the backtest"
-        aria-valuemax={100}
-        aria-valuemin={0}
-        aria-valuenow={Math.round(share * 100)}
-        className="h-2 overflow-hidden rounded bg-hover"
-        role="progressbar"
-      >
-        <div className="h-full bg-accent transition-[width]" style={{ width: `${share * 100}%` }} />
-      </div>
-      <p className="text-muted">
-        {progress === null
-          ? 'Planning the backtest.'
-          : `${toCount(events_done)} of about ${toCount(events)} events. `}
-        You may leave this page: the backtest goes on and its report is here when you return.
-      </p>
-    </div>
-  )
+  const text =
+    progress === null
+      ? 'Planning the backtest.'
+      : `${toCount(events_done)} of about ${toCount(events)} events.`
+  return <Progress noun="backtest" share={slices === 0 ? 0 : done / slices} text={text} />
 }
 
 function ReportView({ report }: { report: Report }) {

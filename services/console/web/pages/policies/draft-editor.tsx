@@ -1,6 +1,6 @@
-/** The editor of a draft: form or JSON, its changes, its backtest, and publishing it. */
+/** The editor of a draft: form or JSON, changes, thresholds, its backtest, and publishing it. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useMemo, useState } from 'react'
+import { lazy, Suspense, useMemo, useState } from 'react'
 import { ApiProblem, api, ok } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
@@ -8,7 +8,7 @@ import { Dialog, DialogActions } from '../../components/dialog.tsx'
 import { CodeEditor } from '../../components/editor/code-editor.tsx'
 import { Checkbox } from '../../components/field.tsx'
 import { Panel } from '../../components/page.tsx'
-import { Empty, Refused } from '../../components/states.tsx'
+import { Empty, Refused, Skeleton } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { toast } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
@@ -18,6 +18,10 @@ import { ChangeList } from './changes.tsx'
 import { findChanges, fitsForm, parseDocument, toText } from './policy-document.ts'
 import { PolicyForm } from './policy-form.tsx'
 import { type Draft, toFaults, useCheck } from './use-draft.ts'
+
+const ThresholdPicker = lazy(() =>
+  import('./picker/threshold-picker.tsx').then((file) => ({ default: file.ThresholdPicker })),
+)
 
 export function DraftEditor({
   tenant,
@@ -136,6 +140,16 @@ export function DraftEditor({
           )}
         </div>
       </Panel>
+      {fitsForm(document) && base !== null && (
+        <Suspense fallback={<Skeleton className="h-96" />}>
+          <ThresholdPicker
+            document={document}
+            inForce={base.thresholds}
+            onChange={(next) => setText(toText(next))}
+            tenant={tenant}
+          />
+        </Suspense>
+      )}
       <BacktestPanel tenant={tenant} text={draft.text} valid={check.state === 'valid'} />
     </div>
   )
@@ -237,7 +251,7 @@ function Publish({
   const [open, setOpen] = useState(false)
   const [anyway, setAnyway] = useState(false)
   const client = useQueryClient()
-  const tested = backtest?.report != null && backtest.text === draft.text
+  const tested = backtest?.report != null && backtest.request.text === draft.text
   const publish = usePublish(tenant, () => {
     setOpen(false)
     onPublished()

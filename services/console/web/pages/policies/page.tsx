@@ -1,7 +1,7 @@
-/** Policies: versions, the editor of a draft with its backtest, and the shadow policy. */
+/** Policies: versions, the editor of a draft with its backtest, suggestions, the shadow policy. */
 import { useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
-import { useEffect, useState } from 'react'
+import { lazy, Suspense, useEffect, useState } from 'react'
 import { api, ok } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Page as Frame, Panel } from '../../components/page.tsx'
@@ -9,14 +9,18 @@ import { useLeaveGuard } from '../../components/state/leave-guard.ts'
 import { useUrlSearch } from '../../components/state/url-state.ts'
 import { Empty, Failed, Skeleton } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
+import { toast } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { DraftEditor } from './draft-editor.tsx'
-import type { PolicyDocument } from './policy-document.ts'
-import { toText } from './policy-document.ts'
+import { addFloor, type PolicyDocument, parseDocument, toText } from './policy-document.ts'
 import { ShadowPanel } from './shadow.tsx'
 import { addSuppression, readSuppression, suppressionParameters } from './suppressions.tsx'
 import { type Draft, startDraft } from './use-draft.ts'
 import { Versions } from './versions.tsx'
+
+const SuggestionPanel = lazy(() =>
+  import('./suggestion/suggestion-panel.tsx').then((file) => ({ default: file.SuggestionPanel })),
+)
 
 export function Page() {
   const { tenant = '' } = useParams({ strict: false })
@@ -56,6 +60,17 @@ function Policies({ tenant }: { tenant: string }) {
     const base = inForce!
     setDraft({ ...startDraft(base.version, base.document), text: toText(document) })
     change({ ...withoutSuppression, tab: 'edit', mode: '' })
+  }
+  const editWithFloor = (floor: { signals: string[]; need: 'all' }) => {
+    const base = inForce!
+    const from = draft ?? startDraft(base.version, base.document)
+    const document = parseDocument(from.text)
+    if (document === null) {
+      toast('The draft is not JSON. Correct it first.')
+      return
+    }
+    setDraft({ ...from, text: toText(addFloor(document, floor)) })
+    toast('The floor is in the draft.')
   }
   const end = (tab: string) => {
     setDraft(null)
@@ -111,6 +126,15 @@ function Policies({ tenant }: { tenant: string }) {
                   tenant={tenant}
                 />
               ),
+          },
+          {
+            id: 'suggest',
+            label: 'Suggest',
+            content: (
+              <Suspense fallback={<Skeleton className="h-80" />}>
+                <SuggestionPanel onDraft={edit} onFloor={editWithFloor} tenant={tenant} />
+              </Suspense>
+            ),
           },
         ]
       : []),

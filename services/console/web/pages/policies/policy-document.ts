@@ -23,6 +23,7 @@ export type PolicyDocument = {
   /** Of what the service itself saw or verified; absent in older documents. */
   serverCategories?: Record<string, CategoryWeights>
   suppressions?: Suppression[]
+  floors?: { score: number; signals: string[]; need?: 'any' | 'all' }[]
   [more: string]: unknown
 }
 
@@ -60,6 +61,18 @@ export function fitsForm(document: PolicyDocument | null): document is PolicyDoc
 const hasWeights = (categories: unknown): boolean =>
   isPlain(categories) &&
   Object.values(categories).every((one) => isPlain(one) && isPlain(one.signals))
+
+/** The document with one floor more, which lifts the score to BLOCK where that is possible. */
+export const addFloor = (
+  document: PolicyDocument,
+  floor: { signals: string[]; need: 'all' },
+): PolicyDocument => ({
+  ...document,
+  floors: [
+    ...(document.floors ?? []),
+    { score: Math.min(100, document.thresholds?.block ?? 100), ...floor },
+  ],
+})
 
 export type Change = { path: string; before: string | null; after: string | null }
 

@@ -100,7 +100,7 @@ function CategoryForm({
   const weighing = Object.keys(own.signals).length
   return (
     <details className="rounded-md border border-line" open={changed}>
-      <summary className="flex h-10 items-center gap-3 px-3">
+      <summary className="flex min-h-10 flex-wrap items-center gap-x-3 px-3 py-1">
         <span className="font-medium">{category}</span>
         {isServer && <Badge tone="neutral">{seenByServerText}</Badge>}
         <span className="text-muted text-sm">
