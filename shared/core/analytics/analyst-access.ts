@@ -179,6 +179,7 @@ export const sharedIndexes = [
   ...['alert_device_bloom', 'alert_user_bloom', 'alert_id_bloom'],
   ...['delivery_device_bloom', 'delivery_user_bloom', 'delivery_alert_bloom'],
   ...['shadow_device_bloom', 'shadow_user_bloom', 'shadow_account_bloom'],
+  'label_subject_bloom',
 ] as const
 
 /**

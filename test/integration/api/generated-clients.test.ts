@@ -71,6 +71,7 @@ const body = {
     root: { su_binary: true, magisk_detected: true }, emulator: {},
     debugger: { frida_detected: true }, tamper: {}, ecosystem: {}, network: {},
   },
+  device: { brand: 'Google', model: 'Pixel 9' },
 }
 const sign = (value: object) =>
   createHmac('sha256', env('HMAC_SECRET')).update(JSON.stringify(value)).digest('base64')
@@ -86,6 +87,7 @@ const note = <T>(name: string, answer: { data?: T; response: Response | undefine
   if (answer.data === undefined) throw new Error(name + ' ' + statuses[name])
   return answer.data
 }
+const label = { subject: { device_id: 'gone' }, label: 'chargeback', external_id: env('SESSION') }
 const denied = { list: 'deny', kind: 'device', id: 'gone', reason: 'generated' } as const
 const wait = () => new Promise((done) => setTimeout(done, 100))
 `
@@ -118,9 +120,13 @@ const outcomes = note('setDispositions', await api.POST('/v1/di/alerts/dispositi
 const [first] = outcomes.data
 if (first?.outcome !== 'unchanged') throw new Error('the outcomes are not typed')
 const visible = () => api.GET('/v1/di/devices/{device_id}', { params: { path: { device_id: 'a/b' } } })
-while ((await visible()).response.status !== 200) await wait()
+while (!(await visible()).data?.phone) await wait()
 const device = note('findDevice', await visible())
 const total: number = device.sessions_total
+const phonePath = { path: { phone_id: device.phone!.phone_id } }
+note('findPhone', await api.GET('/v1/di/phones/{phone_id}', { params: phonePath }))
+note('addLabels', await api.POST('/v1/di/labels', { body: label }))
+note('listLabels', await api.GET('/v1/di/labels'))
 note('findUser', await api.GET('/v1/di/users/{user_id}', { params: { path: { user_id: 'u/1' } } }))
 note('listEvents', await api.GET('/v1/di/events', { params: { query: { limit: 5, action: 'BLOCK' } } }))
 note('findEvent', await api.GET('/v1/di/events/{event_id}', { params: { path: { event_id: sent.event_id } } }))
@@ -173,9 +179,12 @@ const outcomes = note('setDispositions', await sdk.setDispositions({ body: many 
 const [first] = outcomes.data
 if (first?.outcome !== 'unchanged') throw new Error('the outcomes are not typed')
 const visible = () => sdk.findDevice({ path: { device_id: 'a/b' } })
-while ((await visible()).response?.status !== 200) await wait()
+while (!(await visible()).data?.phone) await wait()
 const device = note('findDevice', await visible())
 const total: number = device.sessions_total
+note('findPhone', await sdk.findPhone({ path: { phone_id: device.phone!.phone_id } }))
+note('addLabels', await sdk.addLabels({ body: label }))
+note('listLabels', await sdk.listLabels())
 note('findUser', await sdk.findUser({ path: { user_id: 'u/1' } }))
 note('listEvents', await sdk.listEvents({ query: { limit: 5, action: 'BLOCK' } }))
 note('findEvent', await sdk.findEvent({ path: { event_id: sent.event_id } }))
@@ -246,7 +255,7 @@ describe.each(Object.entries(programs))('the client of %s', (name, { command, co
       Object.values(item).flatMap(({ operationId }) => operationId ?? []),
     )
     expect(statuses).toEqual(
-      Object.fromEntries(operations.map((one) => [one, one === 'addListEntry' ? 201 : 200])),
+      Object.fromEntries(operations.map((one) => [one, one.startsWith('add') ? 201 : 200])),
     )
     expect(operations.length).toBeGreaterThan(10)
     expect(total).toBeGreaterThan(0)

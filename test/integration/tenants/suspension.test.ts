@@ -48,6 +48,7 @@ beforeAll(async () => {
       policies: { findCurrentPolicy: async () => null },
       lists: {},
       labels: {},
+      phones: { findPhonesOfDevices: async () => new Map() },
       reconciliation: { readReconciliation: () => Promise.reject(new Error('not asked for here')) },
       nowMs: Date.now,
       monotonicMs: nowMs,
