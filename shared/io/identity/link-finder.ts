@@ -18,6 +18,7 @@ import type { InstallTraits } from '#shared/core/identity/comparison.ts'
 import {
   type DecidedLink,
   decideLink,
+  findCandidates,
   type Holders,
   type NewInstall,
   type PhoneLink,
@@ -46,6 +47,8 @@ export type LinkFinder = {
   findLinks: (installs: readonly InstallName[]) => Promise<(FoundLink | null)[]>
   /** Call it when links are stored: their installs are then known. */
   keepLinks: (links: readonly PhoneLink[]) => void
+  /** Forgets what it has read: the rows may be gone. */
+  forget: () => void
 }
 
 type State = {
@@ -59,13 +62,11 @@ export function createLinkFinder(
   clickhouse: Clickhouse,
   readParameters: State['readParameters'],
 ): LinkFinder {
-  const state: State = {
-    clickhouse,
-    readParameters,
-    // An erased install is decided again when it comes back.
+  const createMemory = (): Pick<State, 'links' | 'firsts'> => ({
     links: new LRUCache({ max: linksInMemoryMax, ttl: linkKnownMs }),
     firsts: new LRUCache({ max: firstTraitsInMemoryMax }),
-  }
+  })
+  const state: State = { clickhouse, readParameters, ...createMemory() }
   return {
     findLinks: async (installs) => {
       const names = installs.map(toName)
@@ -75,6 +76,8 @@ export function createLinkFinder(
     keepLinks: (links) => {
       for (const link of links) state.links.set(toName(link), toKept(link))
     },
+    // What is being read now, from before, goes into the old memory.
+    forget: () => void Object.assign(state, createMemory()),
   }
 }
 
@@ -224,16 +227,15 @@ async function decideAll(
     const { tenantId, streamOffset, receivedAtMs } = install
     const nameOf = (deviceId: string) => toName({ tenantId, deviceId })
     const holdersByKey = new Map(install.keys.map(({ key, holders }) => [key, holders!]))
-    const decided = decideLink(install, {
+    const candidates = findCandidates(install.traits, {
       holdersOf: ({ key }) => holdersByKey.get(key)!,
       linkOf: (deviceId) => links.get(nameOf(deviceId))?.link,
       firstTraitsOf: (deviceId) => firsts(nameOf(deviceId)),
-      parameters:
-        findParameters(tenantId, receivedAtMs) ??
-        toInitialParameters(
-          Math.max(tenantPhonesMin, holders.countInstalls(tenantId, streamOffset)),
-        ),
     })
+    const parameters =
+      findParameters(tenantId, receivedAtMs) ??
+      toInitialParameters(Math.max(tenantPhonesMin, holders.countInstalls(tenantId, streamOffset)))
+    const decided = decideLink(install, candidates, parameters)
     links.set(toName(install), { link: decided, decided })
   }
 }

@@ -113,3 +113,9 @@ export const linksInMemoryMax = 100_000
 export const linkKnownMs = 3_600_000
 /** First traits of installs in memory, of those that new ones are compared with: 1 KB each, 10 MB. */
 export const firstTraitsInMemoryMax = 10_000
+
+/**
+ * New installs that parameters are learned from in a day, of one tenant: some three candidates of
+ * three comparisons each are 100,000 objects of 100 bytes, 10 MB.
+ */
+export const learnedInstallsMax = 10_000
