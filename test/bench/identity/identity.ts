@@ -12,10 +12,8 @@ import {
   type NewInstall,
   observeInstall,
 } from '#shared/core/identity/decide-link.ts'
-import {
-  estimateParameters,
-  type ObservedInstall,
-} from '#shared/core/identity/estimate-parameters.ts'
+import type { ObservedInstall } from '#shared/core/identity/estimate-parameters.ts'
+import { learnParameters } from '#shared/core/identity/learn-parameters.ts'
 import { linkInstall, linkThresholds } from '#shared/core/identity/link-install.ts'
 import { type IdentityParameters, toInitialParameters } from '#shared/core/identity/parameters.ts'
 import { type Figure, publishReport, single } from '../report.ts'
@@ -91,7 +89,7 @@ function learn({ phones, installs }: SimulatedFleet): IdentityParameters {
       }
       source.add(own, decideLink(own, candidates, parameters))
     }
-    parameters = estimateParameters(parameters, observed, source.countPhones())
+    parameters = learnParameters(parameters, observed, source.countPhones())
   }
   return parameters
 }

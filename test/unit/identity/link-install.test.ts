@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { phoneInstallsMax } from '#shared/core/base/limits/entities.ts'
 import type { InstallTraits } from '#shared/core/identity/comparison.ts'
 import { toKeys } from '#shared/core/identity/comparison.ts'
-import { estimateParameters } from '#shared/core/identity/estimate-parameters.ts'
+import { learnParameters } from '#shared/core/identity/learn-parameters.ts'
 import { type KnownPhone, linkInstall } from '#shared/core/identity/link-install.ts'
 import { toInitialParameters, toWeight } from '#shared/core/identity/parameters.ts'
 
@@ -214,7 +214,7 @@ describe('parameters', () => {
       phones: 5_000,
       candidates: [[identifier(0), traits(1), user(0)]],
     }))
-    const learned = estimateParameters(parameters, [...returning, ...strangers], 9_000)
+    const learned = learnParameters(parameters, [...returning, ...strangers], 9_000)
     expect(learned).toMatchObject({ version: 1, phones: 9_000 })
     expect(learned.returning).toBeGreaterThan(0.17)
     expect(learned.returning).toBeLessThan(0.21)

@@ -119,3 +119,15 @@ export const firstTraitsInMemoryMax = 10_000
  * three comparisons each are 100,000 objects of 100 bytes, 10 MB.
  */
 export const learnedInstallsMax = 10_000
+/** New installs, and those among them with a phone to compare with, of which nothing is learned. */
+export const learnedInstallsMin = 1_000
+export const comparedInstallsMin = 100
+/** From how many days they are: people who come back do so within weeks. */
+export const learnedDays = 30
+/** Installs that are read at once to learn from: as many as a scorer's batch of new ones. */
+export const learnedBatchInstalls = 500
+/**
+ * How long a version is kept after the next one holds. A stream keeps events for three days; a
+ * version is 2 KB, so a tenant has some 60 KB.
+ */
+export const parametersKeptDays = 30
