@@ -114,13 +114,14 @@ async function learnOf(
   const phones = Math.max(tenantPhonesMin, recent.phones)
   const before = (await findLatestParameters(session, tenantId)) ?? toInitialParameters(phones)
   const parameters = await pausing(learnInRounds(before, observed, recent.phones))
-  if (await addParameters(session, { tenantId, parameters })) {
-    const { version, returning } = parameters
-    log.info(
-      { tenantId, version, returning, installs: observed.length, phones: parameters.phones },
-      'learned the parameters of phones',
-    )
+  const { version, returning } = parameters
+  if (!(await addParameters(session, { tenantId, parameters }))) {
+    throw new Error(`version ${version} was written by another`)
   }
+  log.info(
+    { tenantId, version, returning, installs: observed.length, phones: parameters.phones },
+    'learned the parameters of phones',
+  )
   return 'written'
 }
 

@@ -86,7 +86,8 @@ export const observeInstall = (
   phones: phoneCount,
   candidates: [...phones.values()].map(({ installs }) =>
     comparePhone(traits, installs).map((one) => ({
-      one,
+      // Thousands of them are kept, and nothing is learned from the text of a key.
+      one: { ...one, key: null },
       holders: one.key === null ? 1 : holdersOf(one.key),
     })),
   ),

@@ -12,8 +12,11 @@ import { type FieldParameters, findInitialField, type IdentityParameters } from 
 
 /** The share of new installs that are on a known phone is never taken for more than this. */
 const returningMax = 0.5
-/** How much less a value in common may be shared, or differ on one phone, than the first guess. */
-const sharersFactor = 1 / 10
+/**
+ * How many others share a value is never taken for less than this part of the first guess, which
+ * is cautious: fleets without attackers come to a two-hundredth.
+ */
+const sharersFactor = 1 / 1_000
 /** How often a field of one phone may differ: what differs always speaks against one phone. */
 const differsOfSameMax = 0.9
 

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import {
   learnedBatchInstalls,
+  learnedComparisonsMax,
   learnedInstallsMax,
   learnedInstallsMin,
 } from '#shared/core/base/limits/entities.ts'
@@ -78,20 +79,24 @@ export async function readRecentInstalls(
   }
 }
 
-/** How recent installs compared with their candidates. */
+/** How recent installs compared with their candidates, up to a number of comparisons. */
 export async function observeInstalls(
   clickhouse: Clickhouse,
   tenantId: string,
   { deviceIds, phones, newPhones }: RecentInstalls,
 ): Promise<ObservedInstall[]> {
   const observed: ObservedInstall[] = []
+  let comparisons = 0
   for (let at = 0; at < deviceIds.length; at += learnedBatchInstalls) {
     const some = deviceIds.slice(at, at + learnedBatchInstalls)
     const installs = some.map((deviceId) => ({ tenantId, deviceId }))
     // New phones came one after the other.
     const then = phones - Math.round(newPhones * (1 - at / deviceIds.length))
     for (const { install, candidates } of await findPastCandidates(clickhouse, installs)) {
-      observed.push(observeInstall(install.traits, candidates, Math.max(1, then)))
+      const one = observeInstall(install.traits, candidates, Math.max(1, then))
+      comparisons += one.candidates.flat().length
+      if (comparisons > learnedComparisonsMax) return observed
+      observed.push(one)
     }
   }
   return observed

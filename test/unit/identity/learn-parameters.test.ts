@@ -59,7 +59,7 @@ describe('what is learned', () => {
     expect(learned.phones).toBe(tenantPhonesMin)
     for (const [name, field] of Object.entries(initial.fields)) {
       for (const [at, count] of (field.sharers ?? []).entries()) {
-        expect(learned.fields[name]!.sharers![at]!).toBeGreaterThanOrEqual(count / 10)
+        expect(learned.fields[name]!.sharers![at]!).toBeGreaterThanOrEqual(count / 1_000)
       }
       expect(learned.fields[name]).toMatchObject({ differs: field.differs, chance: field.chance })
     }
