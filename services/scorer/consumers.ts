@@ -169,7 +169,10 @@ function startStream(shared: Shared, stream: TelemetryStream): StreamConsumers {
   const nameCheck = startNameCheck({ paths, readFreed, log: streamDeps.log })
   const erasureCheck = startErasureCheck({
     readLastErasure: () => readLastErasure(streamDeps.postgres),
-    forget: identities.forget,
+    forget: () => {
+      identities.forget()
+      streamDeps.phones.forget()
+    },
     log: streamDeps.log,
   })
   const background = {

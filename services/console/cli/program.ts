@@ -26,6 +26,7 @@ import { verdictKeys } from './operation/verdict-keys.ts'
 import { operators } from './operators.ts'
 import { labels } from './outcomes/labels.ts'
 import { audit, edges } from './overview.ts'
+import { phones } from './phones/phones.ts'
 import { policy } from './policies/policies.ts'
 import { reconcile } from './reconcile.ts'
 import { rulePerformance } from './rule-performance.ts'
@@ -59,6 +60,7 @@ const entries: readonly Entry[] = [
   rulePerformance,
   devices,
   users,
+  phones,
   erase,
   erasures,
   analysts,

@@ -1,6 +1,6 @@
 /**
- * Forgets what was written, once an erasure has ended: it may be gone, and the next event of an
- * install that goes on writes it again. Erasures are rare, so all is forgotten.
+ * Forgets what was written and read of installs, once an erasure has ended: it may be gone, and the
+ * next event of an install that goes on writes it again. Erasures are rare, so all is forgotten.
  */
 import { erasuresCheckMs } from '#shared/core/base/limits/entities.ts'
 import type { Log } from '#shared/io/process/log.ts'

@@ -5,8 +5,16 @@
  * with the new one, and those that these were linked with: nobody has to know all installs of a
  * phone, some of which may not be decided yet.
  */
-import { installsPerSample, phoneInstallsMax, phonesOfKeyMax } from '../base/limits/entities.ts'
-import { type InstallTraits, type KeyedTraits, listKeys } from './comparison.ts'
+import {
+  installsPerSample,
+  personalHoldersMax,
+  phoneInstallsMax,
+  phonesOfKeyMax,
+  sampledHoldersMin,
+  traitHoldersMax,
+} from '../base/limits/entities.ts'
+import { comparePhone, type InstallTraits, type KeyedTraits, listKeys } from './comparison.ts'
+import type { ObservedInstall } from './estimate-parameters.ts'
 import { type Evidence, type KnownPhone, linkInstall } from './link-install.ts'
 import type { IdentityParameters } from './parameters.ts'
 import { toPhoneId } from './phone-id.ts'
@@ -47,35 +55,60 @@ export type NewInstall = {
 /** The installs that had a key before some install, or how many they were. */
 export type Holders = { installs: readonly string[] } | { count: number }
 
-export type LinkFacts = {
+/** What an install is compared with. */
+export type ComparedFacts = {
   holdersOf: (key: KeyedTraits) => Holders
   /** Undefined for an install that was erased. */
   linkOf: (deviceId: string) => PhoneLink | undefined
   /** Of the install's first event with traits. */
   firstTraitsOf: (deviceId: string) => InstallTraits | undefined
-  parameters: IdentityParameters
 }
 
-/** Decides an install. Earlier installs that share a key with it must have their links. */
-export function decideLink(install: NewInstall, facts: LinkFacts): DecidedLink {
-  const { tenantId, deviceId, traits } = install
+/** The phones that an install may be on, and how many phones have each of its keys. */
+export type Candidates = {
+  phones: ReadonlyMap<string, Candidate>
+  holdersOf: (key: string) => number
+}
+
+/** Finds the phones that an install may be on. Earlier installs with a key of it need links. */
+export function findCandidates(traits: InstallTraits, facts: ComparedFacts): Candidates {
   const shared = listKeys(traits).map((keyed) => toSharers(keyed, facts))
   const counts = new Map(shared.map(({ key, count }) => [key, count]))
-  const phones = toCandidates(shared, facts)
+  return { phones: toCandidates(shared, facts), holdersOf: (key) => counts.get(key) ?? 0 }
+}
+
+/** What parameters are learned from, of an install: how it compares with its candidates. */
+export const observeInstall = (
+  traits: InstallTraits,
+  { phones, holdersOf }: Candidates,
+  phoneCount: number,
+): ObservedInstall => ({
+  phones: phoneCount,
+  candidates: [...phones.values()].map(({ installs }) =>
+    comparePhone(traits, installs).map((one) => ({
+      // Thousands of them are kept, and nothing is learned from the text of a key.
+      one: { ...one, key: null },
+      holders: one.key === null ? 1 : holdersOf(one.key),
+    })),
+  ),
+})
+
+/** @param candidates as `findCandidates` has them */
+export function decideLink(
+  install: NewInstall,
+  { phones, holdersOf }: Candidates,
+  parameters: IdentityParameters,
+): DecidedLink {
+  const { tenantId, deviceId, traits } = install
   const known = [...phones.values()]
-  const { link, identifiersShared } = linkInstall(
-    traits,
-    known,
-    (key) => counts.get(key) ?? 0,
-    facts,
-  )
+  const { link, identifiersShared } = linkInstall(traits, known, holdersOf, { parameters })
   // As it is stored: a stored link and one that was just decided are compared alike.
   const confidence = Math.fround(link?.confidence ?? 1)
   const own = {
     tenantId,
     deviceId,
     identifiersShared,
-    parametersVersion: facts.parameters.version,
+    parametersVersion: parameters.version,
     streamOffset: install.streamOffset,
     receivedAtMs: install.receivedAtMs,
     evidence: link?.evidence ?? [],
@@ -96,7 +129,7 @@ export function decideLink(install: NewInstall, facts: LinkFacts): DecidedLink {
 /** A key, how many phones had it, and the installs that are known to, where they are few. */
 type Sharers = KeyedTraits & { count: number; links: PhoneLink[]; hasCandidates: boolean }
 
-function toSharers(keyed: KeyedTraits, { holdersOf, linkOf }: LinkFacts): Sharers {
+function toSharers(keyed: KeyedTraits, { holdersOf, linkOf }: ComparedFacts): Sharers {
   const holders = holdersOf(keyed)
   if ('count' in holders) {
     return { ...keyed, count: holders.count, links: [], hasCandidates: false }
@@ -108,10 +141,11 @@ function toSharers(keyed: KeyedTraits, { holdersOf, linkOf }: LinkFacts): Sharer
   return { ...keyed, count, links: own, hasCandidates: count <= phonesOfKeyMax }
 }
 
-type Candidate = KnownPhone & { earlier: string[] }
+/** A phone, with earlier installs of it. */
+export type Candidate = KnownPhone & { earlier: string[] }
 
 /** The phones that share a key with the install which few phones have. */
-function toCandidates(shared: readonly Sharers[], facts: LinkFacts): Map<string, Candidate> {
+function toCandidates(shared: readonly Sharers[], facts: ComparedFacts): Map<string, Candidate> {
   const found = new Set(
     shared.flatMap(({ hasCandidates, links }) =>
       hasCandidates ? links.map(({ phoneId }) => phoneId) : [],
@@ -134,7 +168,7 @@ function toCandidates(shared: readonly Sharers[], facts: LinkFacts): Map<string,
 function toCandidate(
   phoneId: string,
   sharing: ReadonlyMap<PhoneLink, readonly KeyedTraits[]>,
-  { firstTraitsOf, linkOf }: LinkFacts,
+  { firstTraitsOf, linkOf }: ComparedFacts,
 ): Candidate {
   const links = [...sharing.keys()].sort(
     (a, b) => a.streamOffset - b.streamOffset || (a.deviceId < b.deviceId ? -1 : 1),
@@ -183,3 +217,26 @@ function joinTraits(keyed: readonly KeyedTraits[]): InstallTraits {
 
 /** How many installs a sample stands for. */
 export const fromSample = (sampled: number): number => sampled * installsPerSample
+
+/** Whether the sample alone says how many installs have a key. */
+export const isSampled = (sampled: number): boolean => sampled >= sampledHoldersMin
+
+/** Of a key of so many installs none of them is read. */
+export const toHoldersMax = ({ isPersonal }: Pick<KeyedTraits, 'isPersonal'>): number =>
+  isPersonal ? personalHoldersMax : traitHoldersMax
+
+/**
+ * Who counts as having a key: each install where they are few, otherwise their number.
+ * @param sampled how many of them are in the sample
+ * @param count how many they are, where the sample is not enough
+ * @param first the first so many of them, in the order of the stream
+ */
+export function toHolders(
+  keyed: Pick<KeyedTraits, 'isPersonal'>,
+  { sampled, count }: { sampled: number; count: () => number },
+  first: (most: number) => readonly string[],
+): Holders {
+  if (isSampled(sampled)) return { count: fromSample(sampled) }
+  const all = count()
+  return all < toHoldersMax(keyed) ? { installs: first(all) } : { count: all }
+}

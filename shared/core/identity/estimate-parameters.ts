@@ -23,20 +23,24 @@ const unseen = 0.5
 const rounds = 60
 
 /**
+ * Estimates in rounds, so that a caller can do other work between them.
  * @param phones how many there are now
  * @returns the next version
  */
-export function estimateParameters(
+export function* estimateInRounds(
   before: IdentityParameters,
   installs: readonly ObservedInstall[],
   phones: number,
-): IdentityParameters {
+): Generator<undefined, IdentityParameters> {
   const fields: Record<string, FieldParameters> = { ...before.fields }
   for (const { one } of installs.flatMap(({ candidates }) => candidates.flat())) {
     fields[toFieldName(one)] ??= findField(before, one)
   }
   let parameters: IdentityParameters = { ...before, version: before.version + 1, phones, fields }
-  for (let round = 0; round < rounds; round++) parameters = improve(parameters, installs)
+  for (let round = 0; round < rounds; round++) {
+    parameters = improve(parameters, installs)
+    yield
+  }
   return parameters
 }
 

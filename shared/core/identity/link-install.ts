@@ -9,8 +9,8 @@ import { type IdentityParameters, isOfOneUser, toFieldName, toWeight } from './p
 export type KnownPhone = {
   phoneId: string
   installs: readonly InstallTraits[]
-  /** How many they are; left out where `installs` has one element for each. */
-  installCount?: number
+  /** How many they are. */
+  installCount: number
   /** The phone that its first install may be on, too uncertain to be joined; null without one. */
   possible: { phoneId: string; confidence: number } | null
 }
@@ -39,11 +39,6 @@ export type LinkDecision = {
   link: Link | null
   /** Its identifiers are those of several phones, or of one whose hardware is another. */
   identifiersShared: boolean
-  /**
-   * The traits by which later installs find it. Shared identifiers are left out: who copied them
-   * would otherwise keep their owner from being recognised.
-   */
-  kept: InstallTraits
 }
 
 export type LinkThresholds = { linked: number; possible: number }
@@ -88,13 +83,12 @@ export function linkInstall(
   const strong = weighed.filter(({ isStrong }) => isStrong)
   const identifiersShared =
     strong.some(({ hasOtherHardware }) => hasOtherHardware) || areOfSeveral(strong)
-  const kept = identifiersShared ? { ...install, identifiers: {} } : install
-  if (best === undefined) return { link: null, identifiersShared, kept }
+  if (best === undefined) return { link: null, identifiersShared }
   const confidence = best.support / sum
   const kind = toKind(best, { confidence, thresholds, identifiersShared })
-  if (kind === null) return { link: null, identifiersShared, kept }
+  if (kind === null) return { link: null, identifiersShared }
   const { phone, evidence } = best
-  return { link: { kind, phoneId: phone.phoneId, confidence, evidence }, identifiersShared, kept }
+  return { link: { kind, phoneId: phone.phoneId, confidence, evidence }, identifiersShared }
 }
 
 /**
@@ -117,8 +111,7 @@ function toKind(
   { confidence, thresholds, identifiersShared }: Certainty,
 ): Link['kind'] | null {
   if (confidence < thresholds.possible) return null
-  const installCount = phone.installCount ?? phone.installs.length
-  const mayGrow = installCount < phoneInstallsMax || isStrong
+  const mayGrow = phone.installCount < phoneInstallsMax || isStrong
   const isLinked = confidence >= thresholds.linked && mayLink && mayGrow && !identifiersShared
   return isLinked ? 'linked' : 'possible'
 }

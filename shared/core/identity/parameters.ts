@@ -37,6 +37,19 @@ export const toFieldName = ({ field, name }: Pick<Comparison, 'field' | 'name'>)
 /** Uptimes are days, so of random phones few started within the same four seconds. */
 const bootChance = 5e-6
 
+/** A version, and from when on events that are received are decided by it. */
+export type ParametersVersion = { validFromMs: number; parameters: IdentityParameters }
+
+/**
+ * @param versions the latest first
+ * @returns the one for events that were received at an instant; null before the first
+ */
+export const chooseVersion = (
+  versions: readonly ParametersVersion[],
+  receivedAtMs: number,
+): IdentityParameters | null =>
+  versions.find(({ validFromMs }) => validFromMs <= receivedAtMs)?.parameters ?? null
+
 /** Before there is anything to learn from: cautious guesses. */
 const initialFields: Record<string, FieldParameters> = {
   traits: { same: [0.02, 0.18, 0.4, 0.4], differs: 0.99, sharers: [20, 2, 0.2], chance: null },
@@ -63,6 +76,10 @@ export const toInitialParameters = (phones: number): IdentityParameters => ({
   returning: 0.2,
   fields: initialFields,
 })
+
+/** A field as it is guessed before there is anything to learn from. */
+export const findInitialField = (name: string): FieldParameters =>
+  initialFields[name] ?? initialIdentifier
 
 export const findField = ({ fields }: IdentityParameters, one: Comparison): FieldParameters =>
   fields[toFieldName(one)] ?? initialIdentifier

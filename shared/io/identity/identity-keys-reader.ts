@@ -6,11 +6,17 @@
 import {
   identityQueryMax,
   personalHoldersMax,
-  sampledHoldersMin,
   traitHoldersMax,
 } from '#shared/core/base/limits/entities.ts'
 import { type KeyedTraits, listKeys } from '#shared/core/identity/comparison.ts'
-import { fromSample, type Holders, type NewInstall } from '#shared/core/identity/decide-link.ts'
+import {
+  fromSample,
+  type Holders,
+  isSampled,
+  type NewInstall,
+  toHolders,
+  toHoldersMax,
+} from '#shared/core/identity/decide-link.ts'
 import { readTraits, toInstallKey } from '#shared/core/identity/install-traits.ts'
 import { toHash } from '#shared/core/velocity/key-hash.ts'
 import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
@@ -112,16 +118,14 @@ export function createKeyHolders(clickhouse: Clickhouse, span: OffsetSpan): KeyH
     has: ({ name }) => asked.has(name),
     countInstalls: (tenantId, streamOffset) =>
       fromSample(countSampled(nameOf(tenantId, allInstallsHash), streamOffset)),
-    holdersOf: ({ name, isPersonal }, streamOffset) => {
-      const inSample = countSampled(name, streamOffset)
-      if (inSample >= sampledHoldersMin) return { count: fromSample(inSample) }
-      const most = isPersonal ? personalHoldersMax : traitHoldersMax
-      const { offsets, deviceIds, ...counted } = exact.get(name) ?? nobody
-      const count =
-        offsets.length < most
+    holdersOf: (key, streamOffset) => {
+      const { offsets, deviceIds, ...counted } = exact.get(key.name) ?? nobody
+      const count = () =>
+        offsets.length < toHoldersMax(key)
           ? countBelow(offsets, streamOffset)
           : countBefore(counted, streamOffset)
-      return count < most ? { installs: deviceIds.slice(0, count) } : { count }
+      const sampled = countSampled(key.name, streamOffset)
+      return toHolders(key, { sampled, count }, (most) => deviceIds.slice(0, most))
     },
     add: async (keys) => {
       for (let at = 0; at < keys.length; at += identityQueryMax) {
@@ -132,7 +136,7 @@ export function createKeyHolders(clickhouse: Clickhouse, span: OffsetSpan): KeyH
         )
         for (const [name, counted] of samples.flat()) sampled.set(name, counted)
         // Of those with very many the sample is enough.
-        const few = some.filter(({ name }) => (sampled.get(name)?.before ?? 0) < sampledHoldersMin)
+        const few = some.filter(({ name }) => !isSampled(sampled.get(name)?.before ?? 0))
         const found = await onNodesOf(clickhouse, few, toTenantShard, (node, nodeKeys) =>
           queryHolders(node, nodeKeys, span),
         )

@@ -16,8 +16,10 @@ import {
 } from '#shared/core/base/limits/entities.ts'
 import type { InstallTraits } from '#shared/core/identity/comparison.ts'
 import {
+  type Candidates,
   type DecidedLink,
   decideLink,
+  findCandidates,
   type Holders,
   type NewInstall,
   type PhoneLink,
@@ -46,6 +48,8 @@ export type LinkFinder = {
   findLinks: (installs: readonly InstallName[]) => Promise<(FoundLink | null)[]>
   /** Call it when links are stored: their installs are then known. */
   keepLinks: (links: readonly PhoneLink[]) => void
+  /** Forgets what it has read: the rows may be gone. */
+  forget: () => void
 }
 
 type State = {
@@ -59,13 +63,11 @@ export function createLinkFinder(
   clickhouse: Clickhouse,
   readParameters: State['readParameters'],
 ): LinkFinder {
-  const state: State = {
-    clickhouse,
-    readParameters,
-    // An erased install is decided again when it comes back.
+  const createMemory = (): Pick<State, 'links' | 'firsts'> => ({
     links: new LRUCache({ max: linksInMemoryMax, ttl: linkKnownMs }),
     firsts: new LRUCache({ max: firstTraitsInMemoryMax }),
-  }
+  })
+  const state: State = { clickhouse, readParameters, ...createMemory() }
   return {
     findLinks: async (installs) => {
       const names = installs.map(toName)
@@ -75,6 +77,8 @@ export function createLinkFinder(
     keepLinks: (links) => {
       for (const link of links) state.links.set(toName(link), toKept(link))
     },
+    // What is being read now, from before, goes into the old memory.
+    forget: () => void Object.assign(state, createMemory()),
   }
 }
 
@@ -222,20 +226,69 @@ async function decideAll(
   ])
   for (const install of inOrder) {
     const { tenantId, streamOffset, receivedAtMs } = install
-    const nameOf = (deviceId: string) => toName({ tenantId, deviceId })
-    const holdersByKey = new Map(install.keys.map(({ key, holders }) => [key, holders!]))
-    const decided = decideLink(install, {
-      holdersOf: ({ key }) => holdersByKey.get(key)!,
-      linkOf: (deviceId) => links.get(nameOf(deviceId))?.link,
-      firstTraitsOf: (deviceId) => firsts(nameOf(deviceId)),
-      parameters:
-        findParameters(tenantId, receivedAtMs) ??
-        toInitialParameters(
-          Math.max(tenantPhonesMin, holders.countInstalls(tenantId, streamOffset)),
-        ),
-    })
+    const candidates = findCandidatesOf(install, links, firsts)
+    const parameters =
+      findParameters(tenantId, receivedAtMs) ??
+      toInitialParameters(Math.max(tenantPhonesMin, holders.countInstalls(tenantId, streamOffset)))
+    const decided = decideLink(install, candidates, parameters)
     links.set(toName(install), { link: decided, decided })
   }
+}
+
+/** The candidates of an install whose keys were read. */
+function findCandidatesOf(
+  { tenantId, traits, keys }: OpenInstall,
+  links: ReadonlyMap<string, FoundLink>,
+  firsts: (name: string) => InstallTraits | undefined,
+): Candidates {
+  const nameOf = (deviceId: string) => toName({ tenantId, deviceId })
+  const holdersByKey = new Map(keys.map(({ key, holders }) => [key, holders!]))
+  return findCandidates(traits, {
+    holdersOf: ({ key }) => holdersByKey.get(key)!,
+    linkOf: (deviceId) => links.get(nameOf(deviceId))?.link,
+    firstTraitsOf: (deviceId) => firsts(nameOf(deviceId)),
+  })
+}
+
+/**
+ * Finds the candidates that installs had at their first events, whatever was decided of them.
+ * @returns those that have rows, in the order of the stream
+ */
+export async function findPastCandidates(
+  clickhouse: Clickhouse,
+  installs: readonly InstallName[],
+): Promise<{ install: NewInstall; candidates: Candidates }[]> {
+  const search: Search = { links: new Map(), open: new Map(), gone: new Set() }
+  const { links, open, gone } = search
+  for (const [name, first] of await readFirsts(clickhouse, installs)) {
+    open.set(name, { ...first, keys: placeKeys(first) })
+  }
+  const inOrder = [...open.values()].sort((a, b) => a.streamOffset - b.streamOffset)
+  if (inOrder.length === 0) return []
+  const [{ streamOffset: firstOffset }, { streamOffset: lastOffset }] = [
+    inOrder[0]!,
+    inOrder.at(-1)!,
+  ]
+  const holders = createKeyHolders(clickhouse, { firstOffset, lastOffset })
+  await holders.add(listUnknownKeys(inOrder, holders))
+  for (const { keys, streamOffset } of inOrder) {
+    for (const key of keys) key.holders = holders.holdersOf(key, streamOffset)
+  }
+  for (let asked = new Map(open) as Map<string, InstallName>; asked.size > 0; ) {
+    const stored = await readLinks(clickhouse, [...asked.values()])
+    for (const name of asked.keys()) {
+      const link = stored.get(name)
+      if (link === undefined) gone.add(name)
+      else links.set(name, { link, decided: null })
+    }
+    asked = listCompared(search)
+  }
+  const firsts = new LRUCache<string, NewInstall>({ max: firstTraitsInMemoryMax })
+  const compared = await readCompared({ clickhouse, firsts }, search)
+  return inOrder.map((install) => ({
+    install,
+    candidates: findCandidatesOf(install, links, compared),
+  }))
 }
 
 /**
@@ -244,7 +297,7 @@ async function decideAll(
  * @returns the first traits by name
  */
 async function readCompared(
-  { clickhouse, firsts: kept }: State,
+  { clickhouse, firsts: kept }: Pick<State, 'clickhouse' | 'firsts'>,
   { links, open }: Pick<Search, 'links' | 'open'>,
 ): Promise<(name: string) => InstallTraits | undefined> {
   const wanted = new Map<string, InstallName>()

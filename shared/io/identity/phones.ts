@@ -22,11 +22,15 @@ export type Phones = {
   findFirstSeen: (installs: readonly InstallName[]) => Promise<(number | null)[]>
   /** Stores links that were decided. One call at a time. @throws when ClickHouse fails */
   insertLinks: (links: readonly DecidedLink[]) => Promise<void>
+  /** Forgets what it has read and stored: the rows may be gone. */
+  forget: () => void
 }
 
 export function createPhones(clickhouse: Clickhouse, postgres: Queryable): Phones {
   const finder = createLinkFinder(clickhouse, createParameters(postgres))
   const writer = createPhoneLinkWriter(clickhouse)
+  /** How often it was told to forget. */
+  let erasures = 0
   return {
     findFacts: async (installs) => {
       const found = await finder.findLinks(installs)
@@ -49,8 +53,14 @@ export function createPhones(clickhouse: Clickhouse, postgres: Queryable): Phone
     },
     insertLinks: async (links) => {
       if (links.length === 0) return
+      const before = erasures
       await writer.insertLinks(links)
-      finder.keepLinks(links)
+      // What may have been erased meanwhile is read again.
+      if (erasures === before) finder.keepLinks(links)
+    },
+    forget: () => {
+      erasures++
+      finder.forget()
     },
   }
 }

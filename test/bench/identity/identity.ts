@@ -4,15 +4,21 @@
  * `--phones 20000` takes fewer of them; `--seed 2` others.
  */
 import { parseArgs } from 'node:util'
+import { learnedInstallsMax, phonesOfKeyMax } from '#shared/core/base/limits/entities.ts'
+import { listKeys } from '#shared/core/identity/comparison.ts'
 import {
-  estimateParameters,
-  type ObservedInstall,
-} from '#shared/core/identity/estimate-parameters.ts'
+  decideLink,
+  findCandidates,
+  type NewInstall,
+  observeInstall,
+} from '#shared/core/identity/decide-link.ts'
+import type { ObservedInstall } from '#shared/core/identity/estimate-parameters.ts'
+import { learnParameters } from '#shared/core/identity/learn-parameters.ts'
 import { linkInstall, linkThresholds } from '#shared/core/identity/link-install.ts'
 import { type IdentityParameters, toInitialParameters } from '#shared/core/identity/parameters.ts'
 import { type Figure, publishReport, single } from '../report.ts'
 import { toSpread } from '../spread.ts'
-import { createPhoneIndex } from './phone-index.ts'
+import { createInstallSource } from './install-source.ts'
 import { linkByReference } from './reference.ts'
 import {
   type SimulatedFleet,
@@ -25,48 +31,65 @@ type Outcome = {
   install: SimulatedInstall
   cluster: string
   /** The likeliest phone and how likely, linked or not; null without a candidate. */
-  best: { phones: Set<number>; confidence: number } | null
+  best: { phones: ReadonlySet<number>; confidence: number } | null
   identifiersShared: boolean
 }
 
-type Run = {
-  outcomes: Outcome[]
-  observed: ObservedInstall[]
-  index: ReturnType<typeof createPhoneIndex>
-}
+const toNewInstall = ({ traits, atMs }: SimulatedInstall, at: number): NewInstall => ({
+  tenantId: 'bench',
+  deviceId: `install-${at}`,
+  traits,
+  streamOffset: at,
+  receivedAtMs: atMs,
+})
 
-/** Installs in their order, each decided with what is known by then. */
-function decideAll(installs: readonly SimulatedInstall[], parameters: IdentityParameters): Run {
-  const index = createPhoneIndex()
+/** Whatever has a candidate is shown with its confidence. */
+const allShown = { ...linkThresholds, possible: 0 }
+
+/** Installs in their order, each decided as the scorer does, with what is known by then. */
+function decideAll(
+  installs: readonly SimulatedInstall[],
+  parameters: IdentityParameters,
+): Outcome[] {
+  const source = createInstallSource()
   const truth = new Map<string, Set<number>>()
-  const observed: ObservedInstall[] = []
-  const outcomes = installs.map((install, at) => {
-    const { traits } = install
-    const candidates = index.findCandidates(traits)
-    observed.push(index.observe(traits))
-    const thresholds = { ...linkThresholds, possible: 0 }
-    const decision = linkInstall(traits, candidates, index.holdersOf, { parameters, thresholds })
-    const { link, identifiersShared, kept } = decision
-    const cluster = link?.kind === 'linked' ? link.phoneId : `phone-${at}`
+  return installs.map((install, at) => {
+    const own = toNewInstall(install, at)
+    const candidates = findCandidates(own.traits, source.facts)
+    const known = [...candidates.phones.values()]
+    const thresholds = { parameters, thresholds: allShown }
+    const { link: shown } = linkInstall(own.traits, known, candidates.holdersOf, thresholds)
+    // Before the install is on it.
     const best =
-      link === null
+      shown === null
         ? null
-        : { phones: new Set(truth.get(link.phoneId)), confidence: link.confidence }
-    const isPossible = link !== null && link.confidence >= linkThresholds.possible
-    index.add(cluster, kept, isPossible ? link : null)
-    truth.set(cluster, (truth.get(cluster) ?? new Set()).add(install.phone))
-    return { install, cluster, best, identifiersShared }
+        : { phones: new Set(truth.get(shown.phoneId)), confidence: shown.confidence }
+    const link = decideLink(own, candidates, parameters)
+    source.add(own, link)
+    truth.set(link.phoneId, (truth.get(link.phoneId) ?? new Set()).add(install.phone))
+    return { install, cluster: link.phoneId, best, identifiersShared: link.identifiersShared }
   })
-  return { outcomes, observed, index }
 }
 
-/** Learns from the installs of the first third of the time, as a daily job would. */
+/** Learns from the installs of the first third of the time, as the daily job does on two days. */
 function learn({ phones, installs }: SimulatedFleet): IdentityParameters {
   const early = installs.slice(0, Math.floor(installs.length / 3))
+  const isLearned = (at: number) =>
+    Math.floor(((at + 1) * learnedInstallsMax) / early.length) >
+      Math.floor((at * learnedInstallsMax) / early.length) || early.length <= learnedInstallsMax
   let parameters = toInitialParameters(phones)
   for (let day = 0; day < 2; day++) {
-    const { observed, index } = decideAll(early, parameters)
-    parameters = estimateParameters(parameters, observed, index.phones.size)
+    const source = createInstallSource()
+    const observed: ObservedInstall[] = []
+    for (const [at, install] of early.entries()) {
+      const own = toNewInstall(install, at)
+      const candidates = findCandidates(own.traits, source.facts)
+      if (isLearned(at)) {
+        observed.push(observeInstall(own.traits, candidates, source.countPhones()))
+      }
+      source.add(own, decideLink(own, candidates, parameters))
+    }
+    parameters = learnParameters(parameters, observed, source.countPhones())
   }
   return parameters
 }
@@ -166,7 +189,7 @@ const atLeast = (name: string, value: number, least: number): Figure => ({
 })
 
 function measureStrong(fleet: SimulatedFleet): Figure[] {
-  const { outcomes } = decideAll(fleet.installs, learn(fleet))
+  const outcomes = decideAll(fleet.installs, learn(fleet))
   printCases('with identifiers', outcomes)
   // The pairs of phones that have identifiers: of a shop's and of copiers the next figures tell.
   const own = outcomes.filter(({ install }) => install.case !== 'shop')
@@ -184,7 +207,7 @@ function measureStrong(fleet: SimulatedFleet): Figure[] {
 
 function measureTraits(fleet: SimulatedFleet): Figure[] {
   const { installs } = fleet
-  const { outcomes } = decideAll(installs, learn(fleet))
+  const outcomes = decideAll(installs, learn(fleet))
   printCases('by traits alone', outcomes)
   const firsts = new Set(installs.map(({ phone }) => phone)).size
   const returning = installs.length - firsts
@@ -226,14 +249,18 @@ function measureTraits(fleet: SimulatedFleet): Figure[] {
   ]
 }
 
+/** The reference compares with single installs that have a value in common, of few enough. */
 function measureReference(installs: readonly SimulatedInstall[]) {
-  const index = createPhoneIndex()
-  const byId = new Map<string, SimulatedInstall>()
-  const candidates = installs.map(({ traits }, at) => {
-    const found = index.findCandidates(traits).map(({ phoneId }) => byId.get(phoneId)!)
-    index.add(`${at}`, traits, null)
-    byId.set(`${at}`, installs[at]!)
-    return found
+  const byKey = new Map<string, SimulatedInstall[]>()
+  const candidates = installs.map((install) => {
+    const shared = listKeys(install.traits).map(({ key }) => {
+      const before = byKey.get(key) ?? []
+      byKey.set(key, before)
+      const found = before.length > phonesOfKeyMax ? [] : [...before]
+      before.push(install)
+      return found
+    })
+    return [...new Set(shared.flat())]
   })
   return linkByReference(installs, candidates).map(({ at, best, score }) => ({
     score,

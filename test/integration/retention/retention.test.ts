@@ -3,18 +3,24 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
+import { tenantPhonesMin } from '#shared/core/base/limits/entities.ts'
+import type { InstallTraits } from '#shared/core/identity/comparison.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { listAlerts } from '#shared/io/alerts/list-alerts.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { beginReplay, replayAlert, replayNext } from '#shared/io/deliveries/replay-deliveries.ts'
 import { setWebhookEvents } from '#shared/io/deliveries/webhook-store.ts'
+import { createIdentityKeyWriter } from '#shared/io/identity/identity-key-store.ts'
+import { createParameters } from '#shared/io/identity/parameters-store.ts'
+import { createPhones } from '#shared/io/identity/phones.ts'
 import { addLabels } from '#shared/io/outcomes/change-labels.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics, type Metrics } from '#shared/io/process/metrics.ts'
 import { removeDeliveries } from '#shared/io/retention/retention-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { createLearning } from '../../../services/console/jobs/learning.ts'
 import {
   createRetention,
   type Retention,
@@ -637,5 +643,99 @@ describe('rounds', () => {
     expect((await totals(tenantId)).returned[0]).toBe(1)
     expect(await count(`deliveries where tenant_id = '${tenantId}'`)).toBe(1)
     expect(await readColumn('select device_id from telemetry')).toEqual(['a'])
+  })
+})
+
+describe('learning of parameters', () => {
+  const phones = 720
+  const install = (n: number, traits: Partial<InstallTraits>) => ({
+    tenant_id: tenantId,
+    body: { device_id: `i-${n}` },
+    received_at: nowMs - 3_600_000 + n,
+    streamOffset: n + 1,
+    traits: {
+      identifiers: {},
+      hardware: `model-${n % 200}`,
+      setup: `model-${n % 200} ${n % 400}`,
+      network: null,
+      users: [],
+      bootAtMs: null,
+      ...traits,
+    },
+  })
+
+  /** Phones of which every second one comes back, with its identifier but for one in ten. */
+  async function addInstalls(): Promise<void> {
+    const firsts = Array.from({ length: phones }, (_, n) =>
+      install(n, { identifiers: { keychain_id: `k-${n}` }, users: [`u-${n}`] }),
+    )
+    const again = Array.from({ length: phones / 2 }, (_, n) => {
+      const keychain_id = n % 10 === 0 ? `new-${n}` : `k-${n}`
+      const { traits } = firsts[n]!
+      return install(phones + n, { ...traits, identifiers: { keychain_id } })
+    })
+    const events = [...firsts, ...again]
+    await createIdentityKeyWriter(clickhouse).insertIdentityKeys(events as never)
+    const { findFacts, insertLinks } = createPhones(clickhouse, postgres)
+    const seen = events.map(({ body, received_at: atMs }) => ({
+      tenantId,
+      deviceId: body.device_id,
+      atMs,
+    }))
+    const facts = await findFacts(seen)
+    await insertLinks(facts.flatMap((one) => one?.decided ?? []))
+  }
+
+  const versionsOf = async () => {
+    const { rows } = await postgres.query<{ tenant_id: string; version: number; ahead: number }>(
+      `select tenant_id, version,
+         extract(epoch from valid_from - clock_timestamp())::float8 as ahead
+       from identity_parameters order by tenant_id, version`,
+    )
+    return rows
+  }
+
+  it('writes a version a day, for later events, of tenants with enough new installs', async () => {
+    await addInstalls()
+    let wallMs = Date.now()
+    const run = () => {
+      metrics = createMetrics('console')
+      return createLearning({ ...deps, metrics, wallMs: () => wallMs }).runRound()
+    }
+    const outcomes = await Promise.all([1, 2, 3].map(run))
+    expect(outcomes).toContain('done')
+    const [written, ...others] = await versionsOf()
+    expect(others).toEqual([])
+    expect(written).toMatchObject({ tenant_id: tenantId, version: 1 })
+    expect(written!.ahead).toBeGreaterThan(3_500)
+    const find = await createParameters(postgres)([tenantId])
+    expect(find(tenantId, Date.now())).toBeNull()
+    const learned = find(tenantId, Date.now() + 2 * 3_600_000)!
+    expect(learned).toMatchObject({ version: 1, phones: tenantPhonesMin })
+    expect(learned.returning).toBeGreaterThan(0.3)
+    expect(learned.returning).toBeLessThan(0.36)
+    const { same } = learned.fields['identifier keychain_id']!
+    expect(same[1]).toBeGreaterThan(0.87)
+    expect(same[1]).toBeLessThan(0.93)
+
+    // The same day again, from a console that knows nothing of the round before.
+    expect(await run()).toBe('done')
+    expect(await versionsOf()).toHaveLength(1)
+    expect(await metrics.registry.metrics()).toMatch(
+      /^di_identity_parameters_total\{.*outcome="written".*\} 0$/m,
+    )
+
+    // What no kept event is decided by is removed.
+    for (const days of [1, 2]) {
+      await postgres.query(
+        "update identity_parameters set valid_from = valid_from - interval '40 d'",
+      )
+      wallMs = Date.now() + days * dayMs
+      await postgres.query(
+        "update identity_parameters set created_at = created_at - interval '3 d'",
+      )
+      expect(await run()).toBe('done')
+    }
+    expect((await versionsOf()).map(({ version }) => version)).toEqual([2, 3])
   })
 })

@@ -5,4 +5,5 @@ export const noPhones: Phones = {
   findFacts: async (installs) => installs.map(() => null),
   findFirstSeen: async (installs) => installs.map(() => null),
   insertLinks: async () => undefined,
+  forget: () => undefined,
 }

@@ -7,6 +7,7 @@ import { type InstallTraits, listKeys } from '#shared/core/identity/comparison.t
 import {
   type DecidedLink,
   decideLink,
+  findCandidates,
   type Holders,
   type NewInstall,
 } from '#shared/core/identity/decide-link.ts'
@@ -46,12 +47,12 @@ export function createPhoneWalk(
       if (!links.has(deviceId)) {
         const install = { tenantId, deviceId, traits, streamOffset, receivedAtMs }
         firsts.set(deviceId, install)
-        const link = decideLink(install, {
+        const candidates = findCandidates(traits, {
           holdersOf: ({ key }) => holdersOf(key),
           linkOf: (id) => links.get(id),
           firstTraitsOf: (id) => firsts.get(id)?.traits,
-          parameters: toInitialParameters(phones),
         })
+        const link = decideLink(install, candidates, toInitialParameters(phones))
         links.set(deviceId, link)
       }
       for (const { key } of listKeys(traits)) {

@@ -113,3 +113,23 @@ export const linksInMemoryMax = 100_000
 export const linkKnownMs = 3_600_000
 /** First traits of installs in memory, of those that new ones are compared with: 1 KB each, 10 MB. */
 export const firstTraitsInMemoryMax = 10_000
+
+/** New installs of one tenant that are learned from: of so many a fifth is known to 0.4 %. */
+export const learnedInstallsMax = 10_000
+/**
+ * Comparisons that are learned from: of 100 bytes each, 50 MB. Ordinary installs have some ten; of
+ * made-up ones with hundreds the latest are left out.
+ */
+export const learnedComparisonsMax = 500_000
+/** New installs, and those among them with a phone to compare with, of which nothing is learned. */
+export const learnedInstallsMin = 1_000
+export const comparedInstallsMin = 100
+/** From how many days they are: people who come back do so within weeks. */
+export const learnedDays = 30
+/** Installs that are read at once to learn from: twenty times five queries of a tenant. */
+export const learnedBatchInstalls = 500
+/**
+ * How long a version is kept after the next one holds. A stream keeps events for three days; a
+ * version is 2 KB, so a tenant has some 60 KB.
+ */
+export const parametersKeptDays = 30
