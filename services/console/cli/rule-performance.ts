@@ -15,7 +15,10 @@ export const rulePerformance = read(
   'how much fraud is caught, and how often each flag, reason and signal is right',
   '/tenants/{tenant_id}/rule-performance',
   {
-    options: [['--since <time>', 'leave out alerts and sessions from before']],
+    options: [
+      ['--since <time>', 'leave out alerts and sessions from before'],
+      ['--until <time>', 'leave out alerts and sessions from this time on'],
+    ],
     text: toRulePerformanceText,
   },
 )
