@@ -96,12 +96,11 @@ export function makeStoredOutcomes(tenantId: string, startMs: number, count: num
     const riskScore = Math.max(...scores)
     const isLabelled = n % 5 !== 0
     const isJudged = n % 10 === 0 && riskScore >= defaultPolicy.thresholds.review
-    const label = toLabel(ids, { n, atMs, isFraud })
-    if (isLabelled) made.labels.push(label)
+    if (isLabelled) made.labels.push(toLabel(ids, { n, atMs, isFraud }))
     if (isJudged) made.alerts.push(toJudged(ids, { n, atMs, isFraud, riskScore }))
     const outcome = isLabelled || isJudged ? (isFraud ? 'fraud' : 'legitimate') : null
     made.expected[outcome ?? 'unlabelled'][riskScore]!++
-    const lostCents = isLabelled && isFraud ? 100 * label.amount : 0
+    const lostCents = isLabelled && isFraud ? 100 * toAmount(n) : 0
     made.sessions.push({ atMs, events, riskScore, outcome, userId, lostCents })
   }
   return made
@@ -130,6 +129,8 @@ const toJudged = (
 
 type Labelled = { tenantId: string; deviceId: string; sessionId: string }
 
+const toAmount = (n: number): number => (n % 4 === 1 ? n + 0.5 : 0)
+
 /** Every third label is of the device, on the day after. */
 function toLabel(
   { tenantId, deviceId, sessionId }: Labelled,
@@ -148,8 +149,8 @@ function toLabel(
     occurred_at: instant(atMs + 86_400_000),
     covered_days: 30,
     // An amount of an honest session is no loss.
-    amount: n % 4 === 1 ? n + 0.5 : 0,
-    currency: n % 4 === 1 ? 'EUR' : '',
+    amount: toAmount(n),
+    currency: toAmount(n) > 0 ? 'EUR' : '',
     external_id: '',
     note: '',
     actor: 'test',
