@@ -619,6 +619,22 @@ describe('a suggestion', () => {
     expect(table.days.older + table.days.newer).toBeCloseTo(1_199 / 24, 1)
   })
 
+  it('leaves out what is known of a session that began before its range', async () => {
+    const range = { tenantId: 'learn', sinceMs: learnStartMs + hourMs + 500 }
+    const reading = readOutcomeTable(clickhouse, { range, policy: defaultPolicy })
+    let step = await reading.next()
+    while (!step.done) step = await reading.next()
+    const known = step.value!.table.rows.reduce((sum, row) => sum + row.fraud + row.legitimate, 0)
+    const { fraud, honest } = countFigures(outcomes.sessions, range.sinceMs)
+    expect(known).toBe(fraud + honest)
+    // Its later event is in the range.
+    const { events, outcome } = outcomes.sessions[1]!
+    expect([Math.max(...events.map((one) => one.received_at)), outcome]).toEqual([
+      learnStartMs + hourMs + 1_000,
+      expect.any(String),
+    ])
+  })
+
   it('is a draft on the command line, and nothing is set', async () => {
     const file = join(folder, 'suggested.json')
     const text = await di('policy', 'suggest', 'learn', '--out', file)
