@@ -26,7 +26,9 @@ export function countFigures(
   sinceMs: number,
   hasAlert: (session: StoredSession) => boolean = wasAlerted,
 ): Required<Figures> {
-  const known = sessions.filter(({ atMs, outcome }) => atMs >= sinceMs && outcome !== null)
+  const known = sessions.filter(
+    ({ startedAtMs, outcome }) => startedAtMs >= sinceMs && outcome !== null,
+  )
   const fraud = known.filter(({ outcome }) => outcome === 'fraud')
   const honest = known.filter(({ outcome }) => outcome === 'legitimate')
   const [caught, harmed] = [fraud.filter(hasAlert), honest.filter(hasAlert)]

@@ -30,7 +30,7 @@ const manyUsersLogOdds = 3
 
 /** A session, and what it turned out to be; null when nothing is known. */
 export type StoredSession = {
-  atMs: number
+  startedAtMs: number
   events: AcceptedEvent[]
   riskScore: number
   outcome: Outcome | null
@@ -100,8 +100,9 @@ export function makeStoredOutcomes(tenantId: string, startMs: number, count: num
     if (isJudged) made.alerts.push(toJudged(ids, { n, atMs, isFraud, riskScore }))
     const outcome = isLabelled || isJudged ? (isFraud ? 'fraud' : 'legitimate') : null
     made.expected[outcome ?? 'unlabelled'][riskScore]!++
+    const startedAtMs = Math.min(...events.map((event) => event.received_at))
     const lostCents = isLabelled && isFraud ? 100 * toAmount(n) : 0
-    made.sessions.push({ atMs, events, riskScore, outcome, userId, lostCents })
+    made.sessions.push({ startedAtMs, events, riskScore, outcome, userId, lostCents })
   }
   return made
 }
