@@ -760,6 +760,8 @@ describe('the command', () => {
     expect(report).toMatchObject({ tenant_id: 'acme', events: events.length })
     const text = await di('policy', 'backtest', 'acme', file)
     expect(text).toContain(`${events.length} events under strict`)
+    expect(text).toMatch(/OUTCOMES +BEFORE +AFTER\n\d+ fraudulent sessions +\d+ caught \(.+/)
+    expect(text).toContain('confirmed fraud sessions would no longer be caught')
     expect(text).toMatch(/SESSIONS +NEW +GONE +STRICTER +MILDER +UNCHANGED/)
     expect(text).toContain('do not score as they were stored: evt_')
     expect(text).toContain(`the policy ${'f'.repeat(32)}, which is not stored here`)
