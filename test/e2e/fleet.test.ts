@@ -269,18 +269,21 @@ describe('di fleet --history', () => {
     const size = ['--history', '90', '--devices', '500', '--seed', '7']
     const made = await di('fleet', '--json', ...size, '--tenant', 'ninety')
     expect([made.code, made.error]).toEqual([0, ''])
-    const { from, to, events, replays, alerts, dispositions } = JSON.parse(made.out) as {
+    const { from, to, events, replays, alerts, dispositions, labels } = JSON.parse(made.out) as {
       from: string
       to: string
       events: number
       replays: number
       alerts: number
       dispositions: number
+      labels: number
     }
-    await until('alerts and dispositions are copied to ClickHouse', async () => {
-      const sql = 'select (select count() from alerts), (select count() from dispositions)'
+    expect(labels).toBeGreaterThan(10)
+    await until('alerts, dispositions and labels are copied to ClickHouse', async () => {
+      const tables = ['alerts', 'dispositions', 'labels']
+      const sql = `select ${tables.map((name) => `(select count() from ${name})`).join(', ')}`
       const [counted] = await runSql('ninety', sql, {})
-      return String(counted) === String([alerts, dispositions])
+      return String(counted) === String([alerts, dispositions, labels])
     })
     const at = (iso: string) => iso.replace('T', ' ').replace('Z', '')
     const span = { from: at(from), to: at(to) }

@@ -42,6 +42,7 @@ export const builtAtRunTime: Record<string, string> = {
   'deploy/local/nats/nats-fetch.ts': "a key of the machine's own apt sources",
   'shared/core/http/event-schemas.ts': 'the six categories of signals',
   'shared/core/identity/install-traits.ts': 'the length of a hash',
+  'shared/core/identity/sent-device-schema.ts': 'the greatest length of a name',
   'shared/core/identity/sent-identifiers.ts': 'the greatest length of a name',
   'shared/core/outcomes/money.ts': 'the greatest number of digits',
   'shared/io/migrations/migration-files.ts': 'the number of a migration',

@@ -14,6 +14,9 @@ const fraud = new Set([
 ])
 const odd = new Set(['rooted-magisk', 'rooted-kernelsu', 'jailbroken', 'gps-spoofer', 'app-cloner'])
 
+/** Whether phones of this kind belong to fraudsters or their victims. */
+export const isFraudKind = (name: string): boolean => fraud.has(name)
+
 /** `atMs` is null for an alert without a review: it stays OPEN. */
 export type Verdict = { to: Disposition; atMs: number | null }
 
@@ -34,7 +37,7 @@ export function judgeAlert(
   const { name } = phone.kind
   const [confirmed, refuted] = isRelease
     ? [0, 0.8]
-    : fraud.has(name)
+    : isFraudKind(name)
       ? [0.7, 0.05]
       : odd.has(name)
         ? [0.2, 0.4]

@@ -25,6 +25,7 @@ import { type FleetContext, FleetError, type LocalStack } from '../fleet-context
 import { createRandom } from '../phones/random.ts'
 import { acceptVisits, type EdgeTenant } from './history-edge.ts'
 import { createHistoryInstalls } from './history-installs.ts'
+import { makeLabels, storeLabels } from './history-labels.ts'
 import { judgeAlert } from './history-outcomes.ts'
 import { type HistorySpan, makeHistory, type Stories } from './history-plan.ts'
 import { inside, type RaisedVisit, scoreVisits, toAlertKey } from './history-scorer.ts'
@@ -50,6 +51,7 @@ export type HistorySummary = {
   replays: number
   alerts: number
   dispositions: number
+  labels: number
   deliveries: { delivered: number; failed: number }
   console_url: string
 }
@@ -132,6 +134,8 @@ export async function runHistory(
     const raised = await withOldActivityKept(clickhouse, () => scoreVisits(visits, scoring))
     const judging = { seed, endMs, stories: model.stories, checkStop }
     const dispositions = await judgeAll(postgres, raised, judging)
+    const labels = makeLabels(visits, { tenantId, seed, endMs })
+    await storeLabels(postgres, tenantId, labels)
     const replays = visits.filter(({ isReplay }) => isReplay).length
     const failed = raised.filter((one) => one.isUndelivered).length
     return {
@@ -145,6 +149,7 @@ export async function runHistory(
       replays,
       alerts: raised.length,
       dispositions,
+      labels: labels.length,
       deliveries: { delivered: raised.length - failed, failed },
       console_url: `${stack.console}/t/${tenantId}/overview`,
     }

@@ -1,9 +1,22 @@
 /**
- * Dates what the simulated fleet makes of the past, in Postgres: the tenant, its shadow policy, and
- * deliveries with their attempts. Only `di fleet --history` calls it, as the owner of a local
+ * Dates what the simulated fleet makes of the past, in Postgres: the tenant, its shadow policy,
+ * labels, and deliveries with their attempts. Only `di fleet --history` calls it, as the owner of a local
  * database and for a tenant that it has just created.
  */
 import { type Queryable, toTime } from '#shared/io/postgres/postgres.ts'
+
+/** Dates labels that were inserted in this transaction: when they were received, in ms since 1970. */
+export async function dateLabels(
+  tx: Queryable,
+  labels: readonly { labelId: string; createdAtMs: number }[],
+): Promise<void> {
+  await tx.query(
+    `update labels set created_at = dated.at
+     from unnest($1::text[], $2::timestamptz[]) as dated (label_id, at)
+     where labels.label_id = dated.label_id`,
+    [labels.map(({ labelId }) => labelId), labels.map((label) => toTime(label.createdAtMs))],
+  )
+}
 
 /** A delivery that has ended, with its attempts in their order. */
 export type EndedDelivery = {

@@ -1,7 +1,9 @@
 /** The part of the console's story about the audit log: it has every action of an operator. */
+
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type AuditedAction, auditedActions } from '#shared/core/audit/audited-actions.ts'
+import { toPhoneId } from '#shared/core/identity/phone-id.ts'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
 import {
   admin,
@@ -78,16 +80,19 @@ export function describeAudit(getStory: () => AuditStory): void {
     let eventId = ''
     beforeAll(async () => {
       tenant = await createTenant(stack(), slug, 'http://127.0.0.1:10079/')
-      const body = toBody(slug, { device: 'audited', signals: hooked })
-      const sent = await until('the edge knows the tenant', async () => {
+      const extra = { device: { brand: 'Google' } }
+      const send = async (device: string) => {
+        const body = toBody(slug, { device, signals: hooked, extra })
         const answer = await ingest(stack(), tenant.hmac_secret, body)
         return answer.status === 200 ? answer.body : null
-      })
+      }
+      const sent = await until('the edge knows the tenant', () => send('audited'))
       eventId = sent.event_id!
-      alertId = await until('the alert is raised', async () => {
-        const path = `/tenants/${slug}/alerts?limit=1`
+      await send('another')
+      alertId = await until('the alerts are raised', async () => {
+        const path = `/tenants/${slug}/alerts?limit=2`
         const { data } = await admin<{ data: { alert_id: string }[] }>(stack(), 'GET', path)
-        return data[0]?.alert_id ?? null
+        return data[1]?.alert_id ?? null
       })
     })
 
@@ -114,8 +119,20 @@ export function describeAudit(getStory: () => AuditStory): void {
       await act('POST', `/alerts/${alertId}/disposition`, { disposition: 'REVIEWED' })
       await act('PUT', `/alerts/${alertId}/assignee`, { assignee: email })
       await act('POST', `/alerts/${alertId}/notes`, { note: 'A note' })
-      const bulk = { filter: {}, disposition: 'CONFIRMED', expected_count: 1 }
+      const bulk = { filter: {}, disposition: 'CONFIRMED', expected_count: 2 }
       await act('POST', `${of}/alerts/bulk-disposition`, bulk)
+      // Phones and labels.
+      const phoneId = toPhoneId(slug, 'another')
+      await until('the phone is decided', async () => {
+        const url = `${stack().console}/admin/v1${of}/phones/${phoneId}`
+        return (await getStory().page.request.get(url)).ok()
+      })
+      const wrong = { device_id: 'audited', reason: 'test' }
+      await act('POST', `${of}/phone-corrections`, { ...wrong, phone_id: phoneId })
+      const split = await act('POST', `${of}/phone-corrections`, { ...wrong, phone_id: null })
+      const { correction_id: correctionId } = split as { correction_id: string }
+      await act('POST', `${of}/phone-corrections/${correctionId}/undo`)
+      await act('POST', `${of}/labels`, { subject: { event_id: eventId }, label: 'chargeback' })
       // Policies, webhooks and deliveries.
       await act('PUT', `${of}/policy`, { preset: 'strict' })
       await act('PUT', `${of}/policy/shadow`, { preset: 'permissive' })

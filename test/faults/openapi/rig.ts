@@ -2,6 +2,7 @@
  * A local stack with tenants that have telemetry, alerts, deliveries, policies and analysts, so
  * that valid calls return data, and the existing values.
  */
+import { toPhoneId } from '#shared/core/identity/phone-id.ts'
 import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
 import {
   admin,
@@ -55,7 +56,7 @@ export async function startOpenapiRig({
   const rest_rate = { per_second: 1_000_000, burst: 1_000_000 }
   await admin(stack, 'PUT', '/tenants/reader/rates', { rest_rate })
   const eventIds = [await fill(running, reader!), ...(await Promise.all([fill(running, main!)]))]
-  const scopes = ['read', 'alerts:write', 'lists:write']
+  const scopes = ['read', 'alerts:write', 'lists:write', 'labels:write']
   const { api_key: writerKey } = await admin<{ api_key: string }>(
     stack,
     'POST',
@@ -177,7 +178,8 @@ async function fill({ stack }: TestStack, tenant: Tenant): Promise<string[]> {
   for (const device of devices) {
     for (let at = 0; at < 8; at++) {
       const signals = at % 2 === 0 ? { root: { su_binary: true, magisk: true } } : {}
-      const named = { device, session: `session-${at}`, user: `user-${at % 3}`, signals }
+      const extra = { device: { brand: 'Google', model: 'Pixel 9' } }
+      const named = { device, session: `session-${at}`, user: `user-${at % 3}`, signals, extra }
       const answer = await ingest(stack, tenant.hmac_secret, toBody(tenant.tenant_id, named))
       if (answer.status !== 200) throw new Error(`ingest: ${JSON.stringify(answer)}`)
       eventIds.push(answer.body.event_id!)
@@ -265,6 +267,7 @@ function toCredentials(
   const everywhere: KnownValues = {
     tenant_id: ['main', 'main', 'main', 'other'],
     device_id: devices,
+    phone_id: devices.map((device) => toPhoneId('main', device)),
     user_id: ['user-0', 'user-1', 'user-2'],
     alert_id: known.alertIds,
     delivery_id: known.deliveryIds,
@@ -288,6 +291,9 @@ function toCredentials(
     'POST /admin/v1/tenants': { tenant_id: [] },
     'POST /v1/rasp/ingest': { tenant_id: [reader.tenant_id] },
     'POST /v1/rasp/ingest/batch': { tenant_id: [reader.tenant_id] },
+    'GET /v1/di/phones/{phone_id}': {
+      phone_id: devices.map((device) => toPhoneId(reader.tenant_id, device)),
+    },
     'GET /v1/di/alerts/{alert_id}': { alert_id: known.readerAlertIds },
     'POST /v1/di/alerts/{alert_id}/disposition': { alert_id: known.readerAlertIds },
     'POST /admin/v1/tenants/{tenant_id}/sql': { tenant_id: ['main'], sql: ['select 1 as one'] },

@@ -279,6 +279,7 @@ describe('alerts', () => {
         device: { device_id: 'd1' },
         session: { session_id: 's7-1' },
         user: { user_id: 'user-7' },
+        phone: null,
       },
       flags: ['ROOTED'],
       reasons: [{ code: 'ROOTED', weight: 55, evidence: { signals: ['root.su_binary'] } }],
@@ -430,6 +431,7 @@ describe('a device', () => {
       sdk_version: '1.0.0',
       connection: toShown(hostingConnection),
       install: null,
+      phone: null,
       users_seen_on: ['u1', 'u2', 'u3'],
       users_cursor: null,
       sessions: [

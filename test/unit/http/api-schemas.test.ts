@@ -198,6 +198,7 @@ describe('the OpenAPI document', async () => {
       'post /v1/di/alerts/dispositions',
       'get /v1/di/alerts/{alert_id}',
       'post /v1/di/alerts/{alert_id}/disposition',
+      'get /v1/di/phones/{phone_id}',
       'get /v1/di/devices/{device_id}',
       'get /v1/di/users/{user_id}',
       'get /v1/di/events',

@@ -45,6 +45,7 @@ beforeEach(async () => {
     policies: {},
     lists: {},
     labels: {},
+    phones: { findPhonesOfDevices: async () => new Map() },
     reconciliation: {},
     nowMs: Date.now,
     monotonicMs: () => performance.now(),
