@@ -104,7 +104,8 @@ const isFraud = (rank: string) => `${rank} in (${near.fraud}, ${wide.fraud})`
  * - `outcome`: fraud or legitimate.
  * - `label`, `occurred_at`, `latest_labelled_at`: of the latest label that decided.
  * - `labelled_at`: when the outcome was first known, by the earliest label that says so.
- * - `label_ids`: all that cover it; an alert with a disposition is one, but not of `sent_label_ids`.
+ * - `label_ids`: all that cover it; an alert with a disposition is one.
+ * - `sent_label_ids`: without the alerts.
  * - `losses`: amounts by currency.
  * - the columns of the session in `sessions`: what is not named costs nothing.
  * @param where of rows of any table with a tenant, such as `tenant_id = {tenant:String}`

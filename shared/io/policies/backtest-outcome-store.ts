@@ -1,8 +1,8 @@
 /**
- * What a backtested policy makes of the sessions whose outcome is known. Before it, a session has an
- * alert as rule performance counts it. Under it, a session has one when its signals alone raise one,
- * or when they did not raise the one that it has: a backtest does not compute risk features and
- * lists again, so what they raised stays. Sessions that began before the range are left out.
+ * What a backtested policy makes of the sessions whose outcome is known. Before it, a session has
+ * an alert as rule performance counts it. Under it, a session has one when its signals alone raise
+ * one, or when they did not raise the one that it has: a backtest does not compute risk features
+ * and lists again, so what they raised stays. Sessions that began before the range are left out.
  */
 import {
   inOutcomePeriod,

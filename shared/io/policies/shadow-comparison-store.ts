@@ -141,7 +141,8 @@ const dispositionsSql = `
   group by disposition order by disposition`
 
 const outcomesSql = `
-  select ${toOutcomeSumsSql('active_alert')} as active, ${toOutcomeSumsSql('shadow_alert')} as shadow,
+  select ${toOutcomeSumsSql('active_alert')} as active,
+    ${toOutcomeSumsSql('shadow_alert')} as shadow,
     ${toOutcomeMovesSql('active_alert', 'shadow_alert')} as moves
   from (select * from (${judgedSessionsSql}) where ${inOutcomePeriod}) as known
   inner join (

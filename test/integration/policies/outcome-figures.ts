@@ -77,7 +77,8 @@ export async function readViewFigures(
   const isAlert = "action != 'ALLOW'"
   const result = await clickhouse.query({
     query: `
-      select countIf(outcome = 'fraud') as fraud, countIf(outcome = 'fraud' and ${isAlert}) as caught,
+      select countIf(outcome = 'fraud') as fraud,
+        countIf(outcome = 'fraud' and ${isAlert}) as caught,
         fraud - caught as missed, countIf(outcome = 'legitimate') as honest,
         countIf(outcome = 'legitimate' and ${isAlert}) as harmed,
         length(groupUniqArrayArrayIf(users, outcome = 'legitimate' and ${isAlert})) as harmedUsers,

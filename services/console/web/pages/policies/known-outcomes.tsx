@@ -1,7 +1,8 @@
 /** What a policy makes of the sessions whose outcome is known, beside what was made of them. */
-import { toRateText } from '../../components/rate.ts'
+
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { toRateText } from '../../components/words.ts'
 import type { Report } from './backtest-run.ts'
 
 type Counts = Report['outcomes']['before']

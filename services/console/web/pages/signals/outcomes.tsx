@@ -3,11 +3,11 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { Facts, Panel } from '../../components/page.tsx'
-import { toRateText } from '../../components/rate.ts'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { TimeRange, useTimeRange } from '../../components/time/time-range.tsx'
+import { toRateText } from '../../components/words.ts'
 
 type Outcomes = AnswerOf<'/admin/v1/tenants/{tenant_id}/rule-performance', 'get'>['outcomes']
 type Row = Outcomes['flags'][number]
