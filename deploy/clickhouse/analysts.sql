@@ -6,7 +6,7 @@
 create settings profile if not exists analytics_reader;
 
 alter settings profile analytics_reader settings 
-  ignore_data_skipping_indices = 'event_id_bloom,user_id_bloom,account_id_bloom,alert_device_bloom,alert_user_bloom,alert_id_bloom,delivery_device_bloom,delivery_user_bloom,delivery_alert_bloom,shadow_device_bloom,shadow_user_bloom,shadow_account_bloom' const,
+  ignore_data_skipping_indices = 'event_id_bloom,user_id_bloom,account_id_bloom,alert_device_bloom,alert_user_bloom,alert_id_bloom,delivery_device_bloom,delivery_user_bloom,delivery_alert_bloom,shadow_device_bloom,shadow_user_bloom,shadow_account_bloom,label_subject_bloom' const,
   apply_row_policy_after_final = 0 const,
   optimize_move_to_prewhere_if_final = 0 const,
   use_query_condition_cache = 0 const,

@@ -45,10 +45,11 @@ export function addRulePerformanceRoutes(app: ConsoleApp, deps: RulePerformanceD
         response: { 200: rulePerformanceSchema },
       },
     },
-    async ({ params: { tenant_id: tenantId }, query: { since } }) => {
+    async ({ params: { tenant_id: tenantId }, query: { since, until } }) => {
       await requireTenant(deps.postgres, tenantId)
       const sinceMs = since ?? null
-      const performance = await deps.readRulePerformance({ tenantId, sinceMs }).catch(reject)
+      const period = { tenantId, sinceMs, untilMs: until ?? null }
+      const performance = await deps.readRulePerformance(period).catch(reject)
       return { since: sinceMs === null ? null : toIso(sinceMs), ...performance }
     },
   )

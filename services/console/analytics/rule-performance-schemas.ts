@@ -1,9 +1,11 @@
 /** Schemas of the admin API: rule performance and prevalence spikes. */
 import { z } from 'zod'
 import { instantParameter } from '#shared/core/http/api-schemas.ts'
+import { money, outcomeCounts, outcomesAsOf, rateSchema } from './outcome-schemas.ts'
 
 export const rulePerformanceQuery = z.strictObject({
   since: instantParameter('Only alerts raised, and sessions begun, at this instant or later.'),
+  until: instantParameter('Only those before this instant.'),
 })
 
 const share = z.number().min(0).max(1)
@@ -19,33 +21,11 @@ const precisionSchema = z.object({
   lift: z.number().nullable().describe('precision / base_precision'),
 })
 
-const rateSchema = z.object({
-  rate: share.nullable().describe('null with fewer than 10 cases: too few to say'),
-  low: share.describe('with high: the 95 % confidence interval'),
-  high: share,
-})
-const money = (description: string) => z.string().describe(description)
-
 const outcomesSchema = z.object({
-  as_of: z.string().nullable().describe('when labels and dispositions were copied; they come late'),
+  as_of: outcomesAsOf,
   labels: z.number().int().describe('labels that count'),
   labels_without_session: z.number().int().describe('of them, those that cover no known session'),
-  fraud: z.number().int().describe('sessions that turned out to be fraud'),
-  caught: z.number().int().describe('of them, those with an alert'),
-  missed: z.number().int(),
-  recall: rateSchema.describe('caught / fraud'),
-  honest: z.number().int().describe('sessions that turned out to be legitimate'),
-  harmed: z.number().int().describe('of them, those with an alert'),
-  harmed_users: z.number().int().describe('users and accounts of these'),
-  harmed_share: rateSchema.describe('harmed / honest'),
-  losses: z.array(
-    z.object({
-      currency: z.string(),
-      lost: money('a decimal text; a loss counts once, at its last fraudulent session'),
-      caught: money('of it, in sessions with an alert'),
-      missed: money('of it, in sessions without'),
-    }),
-  ),
+  ...outcomeCounts,
   flags: z
     .array(
       z.object({

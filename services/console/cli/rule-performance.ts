@@ -3,19 +3,20 @@
  * prevalence spikes of signals within one SDK version.
  */
 import { type Answer, read } from './commands.ts'
+import { percent, toCountsLines } from './outcomes/counts-text.ts'
 import { type Column, toColumns, toTime } from './tables.ts'
 
 type RulePerformance = Answer<'/tenants/{tenant_id}/rule-performance'>
-
-const percent = (share: number | null): string =>
-  share === null ? '-' : `${(100 * share).toFixed(1)} %`
 
 export const rulePerformance = read(
   'rule-performance <slug>',
   'how much fraud is caught, and how often each flag, reason and signal is right',
   '/tenants/{tenant_id}/rule-performance',
   {
-    options: [['--since <time>', 'leave out alerts and sessions from before']],
+    options: [
+      ['--since <time>', 'leave out alerts and sessions from before'],
+      ['--until <time>', 'leave out alerts and sessions from this time on'],
+    ],
     text: toRulePerformanceText,
   },
 )
@@ -45,19 +46,10 @@ function toRulePerformanceText(performance: RulePerformance): string {
   return [title, toOutcomesText(performance.outcomes), ...parts].join('\n\n')
 }
 
-type Rate = RulePerformance['outcomes']['recall']
-const toRateText = ({ rate, low, high }: Rate): string =>
-  rate === null ? 'too few to say' : `${percent(rate)}, ${percent(low)} to ${percent(high)}`
-
 function toOutcomesText(outcomes: RulePerformance['outcomes']): string {
-  const { fraud, caught, missed, honest, harmed, harmed_users: users, losses } = outcomes
   const { labels, labels_without_session: unseen, as_of: asOf } = outcomes
   return [
-    `${fraud} fraudulent sessions: ${caught} caught (${toRateText(outcomes.recall)}), ${missed} missed`,
-    `${honest} honest sessions: ${harmed} harmed (${toRateText(outcomes.harmed_share)}), of ${users} users`,
-    ...losses.map(
-      (one) => `${one.currency} ${one.lost} lost: ${one.caught} caught, ${one.missed} missed`,
-    ),
+    ...toCountsLines(outcomes),
     `${labels} labels, ${unseen} of them of no known session; as of ${asOf === null ? '-' : toTime(asOf)}`,
   ].join('\n')
 }

@@ -52,8 +52,9 @@ export function addPeriodOverviewRoute(app: ConsoleApp, deps: PeriodOverviewDeps
           log.warn({ err: error, tenant_id: tenantId }, 'a part of the overview cannot be read')
           return null
         })
-      const [telemetry, reconciliation, alerts, webhook] = await Promise.all([
+      const [telemetry, outcomes, reconciliation, alerts, webhook] = await Promise.all([
         orNull(readTelemetry(deps.overview, span)),
+        orNull(deps.overview.readOutcomes(span)),
         orNull(readAgreement(deps, span)),
         readAlerts(deps.postgres, span),
         readWebhook(deps.postgres, tenant, span),
@@ -63,6 +64,7 @@ export function addPeriodOverviewRoute(app: ConsoleApp, deps: PeriodOverviewDeps
         to: toIso(span.toMs),
         before_from: toIso(span.beforeMs),
         telemetry,
+        outcomes,
         alerts,
         webhook,
         reconciliation,

@@ -10,6 +10,8 @@ export const overviewQuery = z.strictObject({
   to: instantParameter('The end of the period. By default now.'),
 })
 
+import { outcomeCounts, outcomesAsOf } from '../analytics/outcome-schemas.ts'
+
 const pair = z.object({ now: z.int(), before: z.int() })
 
 export const overviewSchema = z
@@ -41,6 +43,13 @@ export const overviewSchema = z
       })
       .nullable()
       .describe('null when ClickHouse cannot answer'),
+    outcomes: z
+      .object({ as_of: outcomesAsOf, ...outcomeCounts })
+      .nullable()
+      .describe(
+        'of sessions that began in the period, by labels and dispositions; null when ClickHouse ' +
+          'cannot answer',
+      ),
     alerts: z.object({
       raised: pair,
       REVIEW: pair,

@@ -1,6 +1,7 @@
 /** Schemas of backtests: the query, and the lines of the response, the last one with the report. */
 import { z } from 'zod'
 import { instantParameter } from '#shared/core/http/api-schemas.ts'
+import { outcomeCountsSchema, outcomeMoves, outcomesAsOf } from '../analytics/outcome-schemas.ts'
 import { changesSchema, namedChangesSchema } from './change-schemas.ts'
 
 export const backtestQuery = z.strictObject({
@@ -74,6 +75,17 @@ const reportSchema = z
         exist_already: count.describe('of the new sessions: these raised an alert already'),
       })
       .describe('alerts raised by risk features: a backtest of signals cannot predict them'),
+    outcomes: z
+      .object({
+        as_of: outcomesAsOf,
+        before: outcomeCountsSchema.describe('as rule performance has it'),
+        after: outcomeCountsSchema,
+        ...outcomeMoves,
+      })
+      .describe(
+        'of sessions that began in the range, by labels and dispositions; an alert that signals ' +
+          'alone did not raise stays',
+      ),
     moved_most: z.array(
       z.object({
         device_id: z.string(),

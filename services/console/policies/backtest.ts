@@ -12,7 +12,8 @@ import {
 } from '#shared/core/policies/backtest.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
+import type { BacktestOutcomes } from '#shared/io/policies/backtest-outcome-store.ts'
+import { createBacktestStore, type PreparedBacktest } from '#shared/io/policies/backtest-store.ts'
 import { createPolicyDocuments } from '#shared/io/policies/policy-document-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
@@ -40,6 +41,7 @@ export type BacktestResult = BacktestReport & {
   tenant_id: string
   since: string | null
   policy: { name: string; policy_hash: string }
+  outcomes: BacktestOutcomes
   /** The policies that scored the events, most events first. */
   scored_by: { policy_hash: string; name: string; events: number }[]
   not_recomputed: NotRecomputed[]
@@ -103,20 +105,24 @@ async function* backtest(
     },
   })
   yield toProgress(0)
+  let prepared: PreparedBacktest | null = null
   if (events > 0) {
-    const prepared = await store.prepare({ ...range, policy, scoredBy: scorers.scoredBy })
+    prepared = await store.prepare({ ...range, policy, scoredBy: scorers.scoredBy })
     for (const [at, slice] of slices.entries()) {
       sum.add(await store.scoreSlice(prepared, slice))
       signal.throwIfAborted()
       yield toProgress(at + 1)
     }
   }
+  const outcomes = await store.readOutcomes(range, prepared)
+  signal.throwIfAborted()
   yield {
     report: {
       tenant_id: tenantId,
       since: sinceMs === null ? null : new Date(sinceMs).toISOString(),
       policy: { name: policy.name, policy_hash: toPolicyHash(policy) },
       ...sum.report(),
+      outcomes,
       scored_by: scorers.known,
       not_recomputed: scorers.notRecomputed,
       duration_ms: elapsedMs(),

@@ -143,7 +143,7 @@ type ComparedShadow = {
 
 function toComparison(
   { tenantId, shadow, sinceMs }: ComparedShadow,
-  { versions, firstMs, lastMs, sessions, moved, dispositions }: ShadowComparison,
+  { versions, firstMs, lastMs, sessions, moved, dispositions, outcomes }: ShadowComparison,
 ): ShadowComparisonBody {
   return {
     tenant_id: tenantId,
@@ -158,6 +158,7 @@ function toComparison(
     last_event_at: toIsoOrNull(lastMs),
     ...sumCompared(sessions),
     by_disposition: dispositions,
+    outcomes,
     moved_most: moved.map((one) => ({
       device_id: one.deviceId,
       session_id: one.sessionId,

@@ -1,6 +1,7 @@
 /** Schemas of shadow policies and of their comparison with the active policy. */
 import { z } from 'zod'
 import { instantParameter } from '#shared/core/http/api-schemas.ts'
+import { outcomeCountsSchema, outcomeMoves, outcomesAsOf } from '../analytics/outcome-schemas.ts'
 import { changesSchema, namedChangesSchema } from './change-schemas.ts'
 import { policyDocumentSchema, versionNumber } from './policy-schemas.ts'
 
@@ -63,6 +64,14 @@ export const comparisonSchema = z.object({
     .describe(
       'existing alerts by disposition: kept where the session has an alert under the shadow too',
     ),
+  outcomes: z
+    .object({
+      as_of: outcomesAsOf,
+      active: outcomeCountsSchema,
+      shadow: outcomeCountsSchema,
+      ...outcomeMoves,
+    })
+    .describe('of compared sessions that began in the range, by labels and dispositions'),
   moved_most: z.array(
     z.object({
       device_id: z.string(),

@@ -105,6 +105,7 @@ const isFraud = (rank: string) => `${rank} in (${near.fraud}, ${wide.fraud})`
  * - `label`, `occurred_at`, `latest_labelled_at`: of the latest label that decided.
  * - `labelled_at`: when the outcome was first known, by the earliest label that says so.
  * - `label_ids`: all that cover it; an alert with a disposition is one.
+ * - `sent_label_ids`: without the alerts.
  * - `losses`: amounts by currency.
  * - the columns of the session in `sessions`: what is not named costs nothing.
  * @param where of rows of any table with a tenant, such as `tenant_id = {tenant:String}`
@@ -118,6 +119,7 @@ export const toLabelledSessionsSql = (where = 'true'): string => `
     minIf(created_at, own_rank % 2 = rank % 2) as labelled_at,
     argMax(created_at, tuple(own_rank, created_at, seq)) as latest_labelled_at,
     arraySort(groupUniqArray(label_id)) as label_ids,
+    groupUniqArrayIf(label_id, seq > 0) as sent_label_ids,
     sumMapIf(map(currency, toDecimal128(amount, 4)), has_loss) as losses,
     any(last_seen_at) as last_seen_at, any(users) as users, any(verdict) as verdict,
     any(risk) as risk, any(client) as client

@@ -4,6 +4,7 @@
  * of thousands and within a percent beyond. A query that would read too many rows is refused.
  */
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { type OutcomesAsOf, readOutcomeCounts } from '#shared/io/outcomes/outcome-store.ts'
 
 /** The period is `fromMs` to `toMs`; the one before begins at `beforeMs` and ends at `fromMs`. */
 export type OverviewSpan = { tenantId: string; beforeMs: number; fromMs: number; toMs: number }
@@ -47,6 +48,8 @@ export type OverviewStore = {
     span: OverviewSpan,
     limit: number,
   ) => Promise<{ flag: string; events: Pair; devices: Pair }[]>
+  /** Of the sessions that began in the period. */
+  readOutcomes: (span: OverviewSpan) => Promise<OutcomesAsOf>
 }
 
 /** Rows that one query may read, and how long it may take. */
@@ -133,6 +136,8 @@ export function createOverviewStore(clickhouse: Clickhouse): OverviewStore {
       const rows = await read<[string, number, number, number, number]>(flagsSql, span, limit)
       return rows.map(([flag, ...numbers]) => ({ flag, ...toPairs(numbers) }))
     },
+    readOutcomes: ({ tenantId, fromMs, toMs }) =>
+      readOutcomeCounts(clickhouse, { tenantId, sinceMs: fromMs, untilMs: toMs }),
   }
 }
 

@@ -3,9 +3,14 @@
  * right, from labels how much fraud was caught. The same figures as the views of fraud teams, here
  * with a beginning in time.
  */
+import { toPeriodParams } from '#shared/core/outcomes/outcome-counts.ts'
 import { toRate } from '#shared/core/outcomes/wilson.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { type Outcomes, readOutcomes } from '#shared/io/outcomes/outcome-store.ts'
+import {
+  type OutcomeQuestion,
+  type Outcomes,
+  readOutcomes,
+} from '#shared/io/outcomes/outcome-store.ts'
 
 /** How often one thing is right. Precision and lift are null where too little was judged. */
 export type Precision = {
@@ -35,11 +40,8 @@ export type RulePerformance = {
 }
 
 export type RulePerformanceStore = {
-  /** @param question.sinceMs alerts raised before it are left out; null for all */
-  readRulePerformance: (question: {
-    tenantId: string
-    sinceMs: number | null
-  }) => Promise<RulePerformance>
+  /** Of the alerts that were raised, and the sessions that began, in the period of the question. */
+  readRulePerformance: (question: OutcomeQuestion) => Promise<RulePerformance>
 }
 
 const queryMaxSeconds = 25
@@ -75,6 +77,7 @@ const rulePerformanceSql = `
       ) as things
     from alerts_replica final
     where tenant_id = {tenant:String} and created_at >= fromUnixTimestamp64Milli({since:Int64})
+      and created_at < fromUnixTimestamp64Milli({until:Int64})
   )
   array join things.1 as kind, things.2 as what
   group by kind, what
@@ -83,15 +86,19 @@ const rulePerformanceSql = `
 
 export function createRulePerformanceStore(clickhouse: Clickhouse): RulePerformanceStore {
   return {
-    readRulePerformance: async ({ tenantId, sinceMs }) => {
+    readRulePerformance: async (question) => {
       const result = await clickhouse.query({
         query: rulePerformanceSql,
-        query_params: { tenant: tenantId, since: sinceMs ?? 0, limit: rowsMax },
+        query_params: {
+          tenant: question.tenantId,
+          limit: rowsMax,
+          ...toPeriodParams(question),
+        },
         clickhouse_settings: { max_execution_time: queryMaxSeconds },
         format: 'JSONCompactEachRow',
       })
       const rows = await result.json<Row>()
-      const outcomes = await readOutcomes(clickhouse, { tenantId, sinceMs })
+      const outcomes = await readOutcomes(clickhouse, question)
       const [, , alerts = 0, confirmed = 0, falsePositive = 0] =
         rows.find(([kind]) => kind === 'all') ?? []
       const base = confirmed + falsePositive === 0 ? null : confirmed / (confirmed + falsePositive)

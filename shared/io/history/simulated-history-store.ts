@@ -1,7 +1,7 @@
 /**
  * Dates what the simulated fleet makes of the past, in Postgres: the tenant, its shadow policy,
- * labels, and deliveries with their attempts. Only `di fleet --history` calls it, as the owner of a local
- * database and for a tenant that it has just created.
+ * labels, and deliveries with their attempts. Only `di fleet --history` calls it, as the owner of
+ * a local database and for a tenant that it has just created.
  */
 import { type Queryable, toTime } from '#shared/io/postgres/postgres.ts'
 

@@ -1,31 +1,23 @@
 /**
  * Reads what turned out to be fraud of a tenant's sessions: how much was caught and missed, which
- * honest users were harmed, and the money. A session is caught, or harmed, when one of its events
- * is REVIEW or BLOCK, which raises an alert. Labels come late: `asOfMs` says when they were copied.
+ * honest users were harmed, and the money, as `outcome-counts.ts` defines it. Labels come late:
+ * `as_of` says when they were copied.
  */
-import { toCountingLabelsSql, toLabelledSessionsSql } from '#shared/core/outcomes/coverage-sql.ts'
-import { formatAmount } from '#shared/core/outcomes/money.ts'
+import { toCountingLabelsSql } from '#shared/core/outcomes/coverage-sql.ts'
+import {
+  inOutcomePeriod,
+  judgedSessionsSql,
+  type Loss,
+  noOutcomes,
+  type OutcomeCounts,
+  type OutcomeSums,
+  toLosses,
+  toOutcomeCounts,
+  toOutcomeSumsSql,
+  toPeriodParams,
+} from '#shared/core/outcomes/outcome-counts.ts'
 import { type Rate, toRate } from '#shared/core/outcomes/wilson.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-
-/** Money of one currency, as decimal texts. */
-export type Loss = { currency: string; lost: string; caught: string; missed: string }
-
-/** Counts of sessions of which the outcome is known. */
-export type OutcomeCounts = {
-  fraud: number
-  /** Of `fraud`, those with an alert. */
-  caught: number
-  missed: number
-  recall: Rate
-  honest: number
-  /** Of `honest`, those with an alert. */
-  harmed: number
-  /** Users and accounts of these. */
-  harmed_users: number
-  harmed_share: Rate
-  losses: Loss[]
-}
 
 /**
  * The sessions that have a flag, of all whose outcome is known: `fraud` is what it caught, and
@@ -40,150 +32,125 @@ export type FlagOutcomes = {
   losses: Omit<Loss, 'caught' | 'missed'>[]
 }
 
-export type Outcomes = OutcomeCounts & {
-  /** Null when nothing was copied yet. */
-  as_of: string | null
+/** `as_of` is null when nothing was copied yet. */
+export type OutcomesAsOf = OutcomeCounts & { as_of: string | null }
+
+export type Outcomes = OutcomesAsOf & {
   /** Labels that count, and those of them that cover no session that is known. */
   labels: number
   labels_without_session: number
   flags: FlagOutcomes[]
 }
 
-type Question = {
+export type OutcomeQuestion = {
   tenantId: string
   /** Sessions that began before are left out; null for all. */
   sinceMs: number | null
-}
-
-type Row = {
-  flag: string
-  fraud: number
-  caught: number
-  honest: number
-  harmed: number
-  harmed_users: number
-  lost: Record<string, string>
-  lost_caught: Record<string, string>
+  /** So are sessions that began at this instant or later. */
+  untilMs?: number | null
 }
 
 const queryMaxSeconds = 25
 const flagsMax = 200
-const ofTenant = 'tenant_id = {tenant:String}'
-const toTexts = (losses: string) => `mapApply((c, a) -> (toString(c), toString(a)), ${losses})`
 
-// The flag '' stands for all sessions.
+/** SQL: when labels and dispositions were copied, in ms since 1970. */
+const asOfSql = '(select toUnixTimestamp64Milli(max(replicated_at)) from replication_rounds)'
+const toAsOf = (ms: number | null | undefined): string | null => {
+  return ms ? new Date(ms).toISOString() : null
+}
+
+// The flag '' stands for all sessions. Those out of the period are read for their labels alone.
 const countsSql = `
-  select
-    flag,
-    countIf(outcome = 'fraud') as fraud,
-    countIf(outcome = 'fraud' and has_alert) as caught,
-    countIf(outcome = 'legitimate') as honest,
-    countIf(outcome = 'legitimate' and has_alert) as harmed,
-    length(groupUniqArrayArrayIf(users, outcome = 'legitimate' and has_alert)) as harmed_users,
-    ${toTexts('sumMap(losses)')} as lost,
-    ${toTexts('sumMapIf(losses, has_alert)')} as lost_caught
+  select flag, ${toOutcomeSumsSql('has_alert')} as sums,
+    uniqExactArrayIf(sent_label_ids, flag = '') as labels_of_sessions
   from (
     select
-      outcome, users, losses, bitAnd(bitShiftRight(risk.rank, 1), 3) > 0 as has_alert,
-      arrayDistinct(arrayConcat([''], verdict.flags, risk.flags)) as flags
-    from (${toLabelledSessionsSql(ofTenant)})
-    where started_at >= fromUnixTimestamp64Milli({since:Int64})
+      if(${inOutcomePeriod}, judged.outcome, '') as outcome, users, has_alert, sent_label_ids,
+      if(${inOutcomePeriod}, judged.losses, mapFilter((c, a) -> false, judged.losses)) as losses,
+      if(
+        ${inOutcomePeriod}, arrayDistinct(arrayConcat([''], verdict.flags, risk.flags)), ['']
+      ) as flags
+    from (${judgedSessionsSql}) as judged
   )
   array join flags as flag
   group by flag
-  order by flag != '', fraud desc, honest desc, flag
+  order by flag != '', sums.fraud desc, sums.honest desc, flag
   limit {limit:UInt32}`
 
 const labelsSql = `
-  select
-    (select toUnixTimestamp64Milli(max(replicated_at)) from replication_rounds) as as_of_ms,
-    count() as labels,
-    countIf(label_id not in (
-      select arrayJoin(label_ids) from (${toLabelledSessionsSql(ofTenant)})
-    )) as without_session
-  from (${toCountingLabelsSql(ofTenant)})`
+  select ${asOfSql} as as_of_ms, count() as labels
+  from (${toCountingLabelsSql('tenant_id = {tenant:String}')})`
 
-export async function readOutcomes(
-  clickhouse: Clickhouse,
-  { tenantId, sinceMs }: Question,
-): Promise<Outcomes> {
-  const ask = async <One>(query: string): Promise<One[]> => {
+const totalsSql = `
+  select ${asOfSql} as as_of_ms, ${toOutcomeSumsSql('has_alert')} as sums
+  from (${judgedSessionsSql})
+  where ${inOutcomePeriod}`
+
+type Row = { flag: string; sums: OutcomeSums; labels_of_sessions: number }
+
+const createAsk =
+  (clickhouse: Clickhouse, question: OutcomeQuestion) =>
+  async <One>(query: string): Promise<One[]> => {
     const result = await clickhouse.query({
       query,
-      query_params: { tenant: tenantId, since: sinceMs ?? 0, limit: flagsMax + 1 },
+      query_params: {
+        tenant: question.tenantId,
+        limit: flagsMax + 1,
+        ...toPeriodParams(question),
+      },
       clickhouse_settings: { max_execution_time: queryMaxSeconds },
       format: 'JSONEachRow',
     })
     return result.json<One>()
   }
-  const [rows, [of]] = await Promise.all([
+
+/** Reads the outcomes of a period, and what each flag made of them. */
+export async function readOutcomes(
+  clickhouse: Clickhouse,
+  question: OutcomeQuestion,
+): Promise<Outcomes> {
+  const ask = createAsk(clickhouse, question)
+  const [rows, [known]] = await Promise.all([
     ask<Row>(countsSql),
-    ask<{ as_of_ms: number | null; labels: number; without_session: number }>(labelsSql),
+    ask<{ as_of_ms: number | null; labels: number }>(labelsSql),
   ])
-  const [all, ...flags] = rows[0]?.flag === '' ? rows : [none]
-  const asOfMs = of?.as_of_ms ?? 0
+  const [all, ...flags] = rows[0]?.flag === '' ? rows : [noRow]
+  const labels = known?.labels ?? 0
   return {
-    as_of: asOfMs === 0 ? null : new Date(asOfMs).toISOString(),
-    labels: of?.labels ?? 0,
-    labels_without_session: of?.without_session ?? 0,
-    ...toCounts(all!),
-    flags: flags.map((row) => ({
-      flag: row.flag,
-      fraud: row.fraud,
-      recall: toRate(row.fraud, all!.fraud),
-      honest: row.honest,
-      honest_share: toRate(row.honest, all!.honest),
-      losses: toLosses(row).map(({ currency, lost }) => ({ currency, lost })),
+    as_of: toAsOf(known?.as_of_ms),
+    labels,
+    // Both are read at about the same time, so a label may be in one of them alone.
+    labels_without_session: Math.max(0, labels - all!.labels_of_sessions),
+    ...toOutcomeCounts(all!.sums),
+    flags: flags.map(({ flag, sums }) => ({
+      flag,
+      fraud: sums.fraud,
+      recall: toRate(sums.fraud, all!.sums.fraud),
+      honest: sums.honest,
+      honest_share: toRate(sums.honest, all!.sums.honest),
+      losses: toLosses(sums).map(({ currency, lost }) => ({ currency, lost })),
     })),
   }
 }
 
-const none: Row = {
-  flag: '',
-  fraud: 0,
-  caught: 0,
-  honest: 0,
-  harmed: 0,
-  harmed_users: 0,
-  lost: {},
-  lost_caught: {},
+/** Reads the outcomes of a period alone. */
+export async function readOutcomeCounts(
+  clickhouse: Clickhouse,
+  question: OutcomeQuestion,
+): Promise<OutcomesAsOf> {
+  const ask = createAsk(clickhouse, question)
+  const [row] = await ask<{ as_of_ms: number | null; sums: OutcomeSums }>(totalsSql)
+  return { as_of: toAsOf(row?.as_of_ms), ...toOutcomeCounts(row?.sums ?? noOutcomes) }
 }
 
-function toCounts(row: Row): OutcomeCounts {
-  const { fraud, caught, honest, harmed, harmed_users } = row
-  return {
-    fraud,
-    caught,
-    missed: fraud - caught,
-    recall: toRate(caught, fraud),
-    honest,
-    harmed,
-    harmed_users,
-    harmed_share: toRate(harmed, honest),
-    losses: toLosses(row),
-  }
+/** Reads when labels and dispositions were copied; null when nothing was. */
+export async function readAsOf(clickhouse: Clickhouse): Promise<string | null> {
+  const result = await clickhouse.query({
+    query: `select ${asOfSql} as as_of_ms`,
+    format: 'JSONEachRow',
+  })
+  const [row] = await result.json<{ as_of_ms: number | null }>()
+  return toAsOf(row?.as_of_ms)
 }
 
-/** By the name of the currency: amounts of two cannot be compared. */
-function toLosses({ lost, lost_caught: caught }: Row): Loss[] {
-  return Object.keys(lost)
-    .sort()
-    .map((currency) => {
-      const [all, seen] = [toUnits(lost[currency]), toUnits(caught[currency])]
-      const show = (units: bigint) => formatAmount(toDecimal(units), currency)
-      return { currency, lost: show(all), caught: show(seen), missed: show(all - seen) }
-    })
-}
-
-const behindPoint = 4
-
-/** A decimal text as ten-thousandths. */
-function toUnits(text = '0'): bigint {
-  const [whole = '0', behind = ''] = text.split('.')
-  return BigInt(whole + behind.slice(0, behindPoint).padEnd(behindPoint, '0'))
-}
-
-function toDecimal(units: bigint): string {
-  const digits = units.toString().padStart(behindPoint + 1, '0')
-  return `${digits.slice(0, -behindPoint)}.${digits.slice(-behindPoint)}`
-}
+const noRow: Row = { flag: '', sums: noOutcomes, labels_of_sessions: 0 }

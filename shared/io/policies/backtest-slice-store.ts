@@ -25,7 +25,12 @@ import {
 } from './backtest-pattern-store.ts'
 
 /** The parameter `since` is absent in a range without a beginning. */
-export type BacktestRange = { tenantId: string; sinceMs: number | null }
+export type BacktestRange = {
+  tenantId: string
+  sinceMs: number | null
+  /** SQL of a further condition for events. */
+  only?: string
+}
 
 export type PreparedBacktest = BacktestRange & {
   policy: Policy
@@ -47,11 +52,12 @@ export const isTestDevice = `device_id in (${testDevices.map(quoteText).join(', 
  * The condition for the events of a backtest. It leaves out those that a list decided: their action
  * is the same under every policy.
  */
-export function inRange({ sinceMs }: BacktestRange): string {
+export function inRange({ sinceMs, only }: BacktestRange): string {
   const since =
     sinceMs === null ? '' : ' and received_at >= fromUnixTimestamp64Milli({since:Int64})'
   const listed = quoteTexts(listFlagCodes)
-  return `tenant_id = {tenant:String}${since} and not hasAny(flags, ${listed})`
+  const condition = only === undefined ? '' : ` and ${only}`
+  return `tenant_id = {tenant:String}${since} and not hasAny(flags, ${listed})${condition}`
 }
 
 /** Over a table with device ids. */
@@ -212,7 +218,7 @@ function forced(what: 'score' | 'action', { thresholds }: Policy, computed: stri
 }
 
 /** Parts of a slice by how their events are scored; each event is in one part. */
-function listParts(
+export function listParts(
   backtest: PreparedBacktest,
   slice: BacktestSlice,
   { byExpression, byBody }: OneByOne,

@@ -17,6 +17,7 @@ import type { Policy } from '#shared/core/policies/policy.ts'
 import { readFlagWords } from '#shared/core/scoring/sql/flag-words.ts'
 import { bodySettings } from '#shared/core/scoring/sql/scoring-sql-points.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { type BacktestOutcomes, readBacktestOutcomes } from './backtest-outcome-store.ts'
 import { scorePatterns } from './backtest-pattern-store.ts'
 import {
   type BacktestRange,
@@ -42,6 +43,11 @@ type BacktestStore = {
     request: BacktestRange & { policy: Policy; scoredBy: readonly ScoredBy[] },
   ) => Promise<PreparedBacktest>
   scoreSlice: (backtest: PreparedBacktest, slice: BacktestSlice) => Promise<SliceFindings>
+  /** @param backtest null when the range has no event */
+  readOutcomes: (
+    range: BacktestRange,
+    backtest: PreparedBacktest | null,
+  ) => Promise<BacktestOutcomes>
 }
 
 /** One query is one slice: a second or two of patterns, ten times that of expressions. */
@@ -124,6 +130,8 @@ export function createBacktestStore(clickhouse: Clickhouse, signal?: AbortSignal
         : [nothing]
       return toFindings(await select<GroupRow>(toSliceQuery(backtest, slice, some!), params))
     },
+    readOutcomes: ({ tenantId, sinceMs }, backtest) =>
+      readBacktestOutcomes(clickhouse, select, { tenantId, sinceMs, backtest }),
   }
 }
 

@@ -96,7 +96,11 @@ export async function* readOutcomeTable(
 type Span = { events: number; firstMs: number; lastMs: number; splitMs: number }
 
 const ofTenant = 'tenant_id = {tenant:String}'
-const labelledSql = toLabelledSessionsSql(ofTenant)
+/** Of sessions that began before the range only some events are read, so they are left out. */
+const labelledSql = `
+  select *
+  from (${toLabelledSessionsSql(ofTenant)})
+  where started_at >= fromUnixTimestamp64Milli({since:Int64})`
 
 /** When the events are of, and the instant that most labelled sessions began before. */
 async function findSpan(select: Select, range: OutcomeRange): Promise<Span | null> {
@@ -109,8 +113,7 @@ async function findSpan(select: Select, range: OutcomeRange): Promise<Span | nul
   const [split] = await select<[number, number]>(`
     select toFloat64(count()),
       toFloat64(quantileExact(${trainingShare})(toUnixTimestamp64Milli(started_at)))
-    from (${labelledSql})
-    where started_at >= fromUnixTimestamp64Milli({since:Int64})`)
+    from (${labelledSql})`)
   const [labelled, splitMs] = split!
   return { events, firstMs, lastMs, splitMs: labelled === 0 ? lastMs : splitMs }
 }

@@ -4,8 +4,22 @@
  * for a device, a session and an action.
  */
 import { compareBytes } from '#shared/core/base/byte-order.ts'
+import {
+  inOutcomePeriod,
+  judgedSessionsSql,
+  noMoves,
+  noOutcomes,
+  type OutcomeCounts,
+  type OutcomeMoves,
+  type OutcomeSums,
+  toOutcomeCounts,
+  toOutcomeMovesSql,
+  toOutcomeSumsSql,
+  toPeriodParams,
+} from '#shared/core/outcomes/outcome-counts.ts'
 import type { ComparedSessions } from '#shared/core/policies/shadow-comparison.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { readAsOf } from '#shared/io/outcomes/outcome-store.ts'
 
 type ComparisonQuestion = {
   tenantId: string
@@ -17,6 +31,17 @@ type ComparisonQuestion = {
 /** Alerts by disposition: of how many the session has one under the shadow too, and of how many not. */
 type DispositionMoves = { name: string; kept: number; lost: number }
 
+/**
+ * What both policies make of the sessions whose outcome is known, by the events that were compared;
+ * sessions that began before the range are left out.
+ */
+export type ShadowOutcomes = OutcomeMoves & {
+  /** When labels and dispositions were copied; null when nothing was. */
+  as_of: string | null
+  active: OutcomeCounts
+  shadow: OutcomeCounts
+}
+
 export type ShadowComparison = {
   /** Of the events that were compared, in ms since 1970; null when there were none. */
   firstMs: number | null
@@ -27,6 +52,7 @@ export type ShadowComparison = {
   /** Those whose highest risk scores differ most, first; at most 20. */
   moved: MovedSession[]
   dispositions: DispositionMoves[]
+  outcomes: ShadowOutcomes
 }
 
 type MovedSession = {
@@ -114,6 +140,21 @@ const dispositionsSql = `
   ) as raised using (device_id, session_id, action)
   group by disposition order by disposition`
 
+const outcomesSql = `
+  select ${toOutcomeSumsSql('active_alert')} as active,
+    ${toOutcomeSumsSql('shadow_alert')} as shadow,
+    ${toOutcomeMovesSql('active_alert', 'shadow_alert')} as moves
+  from (select * from (${judgedSessionsSql}) where ${inOutcomePeriod}) as known
+  inner join (
+    select device_id, session_id, max(toUInt8(active_action)) > 0 as active_alert,
+      max(toUInt8(shadow_action)) > 0 as shadow_alert
+    from ${rows}
+    group by device_id, session_id
+  ) as decided using (device_id, session_id)`
+
+type OutcomeRow = { active: OutcomeSums; shadow: OutcomeSums; moves: OutcomeMoves }
+const noRow: OutcomeRow = { active: noOutcomes, shadow: noOutcomes, moves: noMoves }
+
 type GroupRow = Omit<ComparedSessions, 'events'> & {
   counts: number[]
   moves: [distance: number, device: string, session: string, active: number, shadow: number][]
@@ -127,7 +168,7 @@ export function createShadowComparisonStore(clickhouse: Clickhouse): ShadowCompa
   ): Promise<Row[]> => {
     const result = await clickhouse.query({
       query,
-      query_params: { tenant: tenantId, policy: policyHash, since: sinceMs ?? 0 },
+      query_params: { tenant: tenantId, policy: policyHash, ...toPeriodParams({ sinceMs }) },
       clickhouse_settings: settings,
       format,
     })
@@ -144,6 +185,8 @@ export function createShadowComparisonStore(clickhouse: Clickhouse): ShadowCompa
         question,
         'JSONCompactEachRow',
       )
+      const [known = noRow] =
+        events === 0 ? [] : await read<OutcomeRow>(outcomesSql, question, 'JSONEachRow')
       return {
         firstMs: events === 0 ? null : firstMs,
         lastMs: events === 0 ? null : lastMs,
@@ -151,6 +194,12 @@ export function createShadowComparisonStore(clickhouse: Clickhouse): ShadowCompa
         sessions: groups.map(toSessions),
         moved: toMoved(groups),
         dispositions: judged.map(([name, kept, lost]) => ({ name, kept, lost })),
+        outcomes: {
+          as_of: await readAsOf(clickhouse),
+          active: toOutcomeCounts(known.active),
+          shadow: toOutcomeCounts(known.shadow),
+          ...known.moves,
+        },
       }
     },
   }

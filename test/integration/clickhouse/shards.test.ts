@@ -352,8 +352,16 @@ describe('an answer', () => {
       const scoredBy = [{ policyHash: toPolicyHash(defaultPolicy), policy: defaultPolicy }]
       const prepared = await store.prepare({ ...range, policy: presets.strict, scoredBy })
       const slice = await store.scoreSlice(prepared, { from: null, to: null })
-      return { scorers: await store.listScorers(range), events: slice.events, all: prepared.all }
+      return {
+        scorers: await store.listScorers(range),
+        events: slice.events,
+        all: prepared.all,
+        outcomes: await store.readOutcomes(range, prepared),
+      }
     })
+    const { outcomes } = report
+    expect(outcomes.before.fraud).toBeGreaterThan(0)
+    expect(outcomes.after.caught).not.toBe(outcomes.before.caught)
     expect(report.events.flat().reduce((sum, count) => sum + count)).toBe(history.events.length)
   })
 

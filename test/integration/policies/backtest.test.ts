@@ -26,12 +26,18 @@ import { checkPolicy } from '#shared/core/policies/policy-check.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { findForcedScore } from '#shared/core/telemetry/sandbox.ts'
-import { insertAlertRows } from '#shared/io/analytics/replica-rows-store.ts'
+import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
+import { insertAlertRows, markRound } from '#shared/io/analytics/replica-rows-store.ts'
+import {
+  createRulePerformanceStore,
+  type RulePerformance,
+} from '#shared/io/analytics/rule-performance-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createScoreStore } from '#shared/io/outcomes/score-store.ts'
 import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
 import { readOutcomeTable } from '#shared/io/policies/outcome-table-store.ts'
 import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
+import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'
 import { tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
@@ -48,7 +54,11 @@ import {
 import { createSuggestions } from '../../../services/console/policies/suggestions.ts'
 import { toInstant } from '../../support/analytics/history-alerts.ts'
 import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
-import { makeStoredOutcomes, storeOutcomes } from '../../support/outcomes/stored-outcomes.ts'
+import {
+  makeStoredOutcomes,
+  type StoredSession,
+  storeOutcomes,
+} from '../../support/outcomes/stored-outcomes.ts'
 import { seed } from '../../support/process/seed.ts'
 import { until } from '../../support/process/until.ts'
 import { anyEvent } from '../../support/scoring/backtest-cases.ts'
@@ -57,6 +67,13 @@ import { startClickhouse, type TestClickhouse } from '../../support/servers/clic
 import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { makeEvents } from '../../support/telemetry/accepted-events.ts'
+import {
+  countFigures,
+  readViewFigures,
+  storeShadow,
+  toAlertedUnder,
+  toFigures,
+} from './outcome-figures.ts'
 
 type FoundScores = { counts: ScoreCounts; days: number; honest_users: number[] }
 
@@ -146,6 +163,8 @@ beforeAll(async () => {
       adminToken,
       wallMs: outcomesEndMs,
       backtests,
+      overview: createOverviewStore(clickhouse),
+      ...createRulePerformanceStore(clickhouse),
       suggestions: createSuggestions({
         postgres: rig.postgres,
         locks: rig.deps.locks,
@@ -636,6 +655,19 @@ describe('a suggestion', () => {
     expect([count(none), none.days]).toEqual([0, 0])
   })
 
+  it('leaves out what is known of a session that began before its range', async () => {
+    const isCut = ({ startedAtMs, outcome, events }: StoredSession) =>
+      outcome !== null && events.some((event) => event.received_at > startedAtMs)
+    const sinceMs = outcomes.sessions.find(isCut)!.startedAtMs + 500
+    const range = { tenantId: 'learn', sinceMs }
+    const reading = readOutcomeTable(clickhouse, { range, policy: defaultPolicy })
+    let step = await reading.next()
+    while (!step.done) step = await reading.next()
+    const known = step.value!.table.rows.reduce((sum, row) => sum + row.fraud + row.legitimate, 0)
+    const { fraud, honest } = countFigures(outcomes.sessions, sinceMs)
+    expect(known).toBe(fraud + honest)
+  })
+
   it('is a draft on the command line, and nothing is set', async () => {
     const file = join(folder, 'suggested.json')
     const text = await di('policy', 'suggest', 'learn', '--out', file)
@@ -666,6 +698,92 @@ describe('a suggestion', () => {
   })
 })
 
+describe('the figures of one policy and period', () => {
+  const asOf = new Date(learnStartMs + 55 * 24 * hourMs).toISOString()
+  const get = async <T>(path: string): Promise<T> => {
+    const headers = { authorization: `Bearer ${adminToken}` }
+    const answer = await app.inject({ url: `/admin/v1/tenants/learn${path}`, headers })
+    expect(answer.statusCode, answer.body).toBe(200)
+    return answer.json<T>()
+  }
+  const readRules = async (since: string, until = '') => {
+    const { outcomes } = await get<RulePerformance>(`/rule-performance?since=${since}${until}`)
+    return outcomes
+  }
+  let policyHash: string
+
+  beforeAll(async () => {
+    await markRound(clickhouse, { round: 1, copiedAtMs: Date.parse(asOf) })
+    policyHash = await storeShadow(clickhouse, outcomes)
+  })
+
+  it('are the same in every report and in SQL, money included', async () => {
+    const report = JSON.parse(await di('policy', 'suggest', 'learn', '--json'))
+    const newerMs = Date.parse(report.newer_since)
+    const { caught, missed, harmed } = report.suggestion.compared.active.review
+    const { fraud, legitimate: honest } = report.suggestion.totals.newer
+    const suggested = { fraud, caught, missed, honest, harmed }
+    // Of a session that began just before the second of them, later events are in the range.
+    for (const sinceMs of [newerMs, newerMs + 500]) {
+      const since = new Date(sinceMs).toISOString()
+      const expected = countFigures(outcomes.sessions, sinceMs)
+      for (const count of Object.values(expected)) expect(count).not.toBe(0)
+      const rules = await readRules(since)
+      expect(toFigures(rules)).toEqual(expected)
+      expect(await readViewFigures(clickhouse, sinceMs)).toEqual(expected)
+      const tested = await backtest('learn', defaultPolicy, `?since=${since}`)
+      expect(toFigures(tested.outcomes.before)).toEqual(expected)
+      expect(toFigures(tested.outcomes.after)).toEqual(expected)
+      expect(tested.outcomes).toMatchObject({ as_of: asOf, fraud_lost: 0, honest_newly_harmed: 0 })
+      const { compareShadow } = createShadowComparisonStore(clickhouse)
+      const shadow = (await compareShadow({ tenantId: 'learn', policyHash, sinceMs })).outcomes
+      expect(toFigures(shadow.active)).toEqual(expected)
+      expect(toFigures(shadow.shadow)).toEqual(expected)
+      const to = new Date(sinceMs + 30 * 24 * hourMs).toISOString()
+      const { outcomes: shown } = await get<{ outcomes: typeof rules }>(
+        `/overview?from=${since}&to=${to}`,
+      )
+      expect(toFigures(shown)).toEqual(expected)
+      expect([rules.as_of, shown.as_of, shadow.as_of]).toEqual([asOf, asOf, asOf])
+      expect(shown.recall).toEqual(rules.recall)
+      if (sinceMs === newerMs) expect(expected).toMatchObject(suggested)
+    }
+  })
+
+  it('end where the period ends', async () => {
+    const [sinceMs, untilMs] = [learnStartMs, learnStartMs + 400 * hourMs]
+    const [since, until] = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString())
+    const before = outcomes.sessions.filter(({ startedAtMs }) => startedAtMs < untilMs)
+    const expected = countFigures(before, sinceMs)
+    expect(toFigures(await readRules(since!, `&until=${until}`))).toEqual(expected)
+    const { outcomes: shown } = await get<{ outcomes: RulePerformance['outcomes'] }>(
+      `/overview?from=${since}&to=${until}`,
+    )
+    expect(toFigures(shown)).toEqual(expected)
+  })
+
+  it.each(['strict', 'permissive'] as const)(
+    'of a backtest of %s are those of counting session by session',
+    async (name) => {
+      const { outcomes: found } = await backtest('learn', presets[name])
+      const isAlerted = toAlertedUnder(presets[name])
+      const before = countFigures(outcomes.sessions, 0)
+      const after = countFigures(outcomes.sessions, 0, isAlerted)
+      expect(toFigures(found.before)).toEqual(before)
+      expect(toFigures(found.after)).toEqual(after)
+      expect(found.fraud_gained - found.fraud_lost).toBe(after.caught - before.caught)
+      expect(found.honest_newly_harmed - found.honest_spared).toBe(after.harmed - before.harmed)
+      expect(found.fraud_lost + found.fraud_gained).toBeGreaterThan(0)
+    },
+  )
+
+  it('of a tenant without sessions are too few to say', async () => {
+    const { outcomes: found } = await backtest('quiet', presets.strict)
+    expect(found.before).toMatchObject({ fraud: 0, recall: { rate: null, low: 0, high: 1 } })
+    expect(found.after).toEqual(found.before)
+  })
+})
+
 describe('the command', () => {
   it('prints one JSON document, or text', async () => {
     const file = join(folder, 'policy.json')
@@ -674,6 +792,8 @@ describe('the command', () => {
     expect(report).toMatchObject({ tenant_id: 'acme', events: events.length })
     const text = await di('policy', 'backtest', 'acme', file)
     expect(text).toContain(`${events.length} events under strict`)
+    expect(text).toMatch(/OUTCOMES +BEFORE +AFTER\n\d+ fraudulent sessions +\d+ caught \(.+/)
+    expect(text).toContain('confirmed fraud sessions would no longer be caught')
     expect(text).toMatch(/SESSIONS +NEW +GONE +STRICTER +MILDER +UNCHANGED/)
     expect(text).toContain('do not score as they were stored: evt_')
     expect(text).toContain(`the policy ${'f'.repeat(32)}, which is not stored here`)

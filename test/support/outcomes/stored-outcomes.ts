@@ -3,17 +3,19 @@
  * labels. What a suggestion reads of them is compared with what is known here.
  */
 import { createSeededRandom } from '#shared/core/base/seeded-random.ts'
+import type { Outcome } from '#shared/core/outcomes/labels.ts'
 import { noScores, type ScoreCounts } from '#shared/core/outcomes/score-distribution.ts'
 import { toShare } from '#shared/core/outcomes/suggest/fit-logistic.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { countKey } from '#shared/core/velocity/correlation.ts'
 import { decideRisk, noRiskFeatures } from '#shared/core/velocity/risk.ts'
-import { insertLabelRows } from '#shared/io/analytics/replica-rows-store.ts'
+import { insertAlertRows, insertLabelRows } from '#shared/io/analytics/replica-rows-store.ts'
 import type { LabelReplicaRow } from '#shared/io/analytics/replication-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createDecisionWriter, type Decision } from '#shared/io/telemetry/decision-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { toInstant } from '../analytics/history-alerts.ts'
 import { makeEvents } from '../telemetry/accepted-events.ts'
 
 /** Log odds and shares; `developer_mode` says nothing. */
@@ -26,10 +28,24 @@ const planted = [
 const manyUsers = { metric: 'users_per_device', windowSeconds: 86_400 } as const
 const manyUsersLogOdds = 3
 
+/** A session, and what it turned out to be; null when nothing is known. */
+export type StoredSession = {
+  startedAtMs: number
+  events: AcceptedEvent[]
+  riskScore: number
+  outcome: Outcome | null
+  userId: string
+  /** In cents of EUR. */
+  lostCents: number
+}
+
 export type StoredOutcomes = {
   events: AcceptedEvent[]
   decisions: Decision[]
   labels: LabelReplicaRow[]
+  /** Alerts that somebody judged, of sessions without a label. */
+  alerts: Parameters<typeof insertAlertRows>[2][number][]
+  sessions: StoredSession[]
   /** How sessions score under the default policy, by what is known of them. */
   expected: ScoreCounts
 }
@@ -37,7 +53,14 @@ export type StoredOutcomes = {
 /** Makes them: one session a device, an hour apart. */
 export function makeStoredOutcomes(tenantId: string, startMs: number, count: number) {
   const random = createSeededRandom(7)
-  const made: StoredOutcomes = { events: [], decisions: [], labels: [], expected: noScores() }
+  const made: StoredOutcomes = {
+    events: [],
+    decisions: [],
+    labels: [],
+    alerts: [],
+    sessions: [],
+    expected: noScores(),
+  }
   for (let n = 0; n < count; n++) {
     const shown = planted.filter(({ share }) => random() < share)
     const isShared = random() < 0.1
@@ -46,7 +69,9 @@ export function makeStoredOutcomes(tenantId: string, startMs: number, count: num
       isShared ? manyUsersLogOdds : 0,
     )
     const isFraud = random() < toShare(sum - 2.5)
-    const ids = { tenantId, deviceId: `learn-${n}`, sessionId: `session-${n}` }
+    // Three sessions a user.
+    const userId = `learner-${n % 400}`
+    const ids = { tenantId, deviceId: `learn-${n}`, sessionId: `session-${n}`, userId }
     const atMs = startMs + n * 3_600_000
     const signals = Object.fromEntries(
       shown
@@ -68,10 +93,16 @@ export function makeStoredOutcomes(tenantId: string, startMs: number, count: num
       made.decisions.push(decision)
       scores.push(decision.risk.riskScore)
     }
+    const riskScore = Math.max(...scores)
     const isLabelled = n % 5 !== 0
+    const isJudged = n % 10 === 0 && riskScore >= defaultPolicy.thresholds.review
     if (isLabelled) made.labels.push(toLabel(ids, { n, atMs, isFraud }))
-    const outcome = isLabelled ? (isFraud ? 'fraud' : 'legitimate') : 'unlabelled'
-    made.expected[outcome][Math.max(...scores)]!++
+    if (isJudged) made.alerts.push(toJudged(ids, { n, atMs, isFraud, riskScore }))
+    const outcome = isLabelled || isJudged ? (isFraud ? 'fraud' : 'legitimate') : null
+    made.expected[outcome ?? 'unlabelled'][riskScore]!++
+    const startedAtMs = Math.min(...events.map((event) => event.received_at))
+    const lostCents = isLabelled && isFraud ? 100 * toAmount(n) : 0
+    made.sessions.push({ startedAtMs, events, riskScore, outcome, userId, lostCents })
   }
   return made
 }
@@ -81,7 +112,25 @@ function decide(event: AcceptedEvent): Decision {
   return { event, risk: decideRisk(event, defaultPolicy, { ...noRiskFeatures, counts }) }
 }
 
+const toJudged = (
+  { tenantId, deviceId, sessionId }: Labelled,
+  { n, atMs, isFraud, riskScore }: { n: number; atMs: number; isFraud: boolean; riskScore: number },
+): StoredOutcomes['alerts'][number] => ({
+  tenant_id: tenantId,
+  alert_id: `alr_learn_${n}`,
+  seq: n + 1,
+  disposition: isFraud ? 'CONFIRMED' : 'FALSE_POSITIVE',
+  device_id: deviceId,
+  session_id: sessionId,
+  action: riskScore >= defaultPolicy.thresholds.block ? 'BLOCK' : 'REVIEW',
+  risk_score: riskScore,
+  rasp_score: 0,
+  created_at: toInstant(atMs + 2_000),
+})
+
 type Labelled = { tenantId: string; deviceId: string; sessionId: string }
+
+const toAmount = (n: number): number => (n % 4 === 1 ? n + 0.5 : 0)
 
 /** Every third label is of the device, on the day after. */
 function toLabel(
@@ -100,8 +149,9 @@ function toLabel(
     label: isFraud ? 'chargeback' : 'legitimate',
     occurred_at: instant(atMs + 86_400_000),
     covered_days: 30,
-    amount: 0,
-    currency: '',
+    // An amount of an honest session is no loss.
+    amount: toAmount(n),
+    currency: toAmount(n) > 0 ? 'EUR' : '',
     external_id: '',
     note: '',
     actor: 'test',
@@ -111,7 +161,7 @@ function toLabel(
 
 export async function storeOutcomes(
   clickhouse: Clickhouse,
-  { events, decisions, labels }: StoredOutcomes,
+  { events, decisions, labels, alerts }: StoredOutcomes,
 ): Promise<void> {
   const { insertTelemetry } = createTelemetryStore(clickhouse)
   for (let at = 0; at < events.length; at += 800) {
@@ -120,4 +170,5 @@ export async function storeOutcomes(
   }
   await createDecisionWriter(clickhouse).insertDecisions(decisions)
   await insertLabelRows(clickhouse, 1, labels)
+  await insertAlertRows(clickhouse, 1, alerts)
 }

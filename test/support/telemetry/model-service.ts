@@ -275,6 +275,7 @@ export function createModelService(tenantId: string, bug?: Bug): ModelService {
         sessions_total: sessions.length + (strikes('counts_a_session_twice') ? 1 : 0),
         sessions_cursor: null,
         install: null,
+        phone: null,
         users_cursor: null,
       },
     }

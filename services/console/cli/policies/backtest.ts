@@ -8,6 +8,7 @@ import { actions } from '#shared/core/scoring/score.ts'
 import type { BacktestLine, BacktestProgress, BacktestResult } from '../../policies/backtest.ts'
 import { command, toQuery } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
+import { toComparedOutcomes } from '../outcomes/counts-text.ts'
 import { toTable, toTime } from '../tables.ts'
 import { readPolicyFile } from './policy-file.ts'
 
@@ -59,7 +60,7 @@ function toProgressText(progress: BacktestProgress): string {
 }
 
 function toReportText(report: BacktestResult): string {
-  const { alerts, correlated, recomputed } = report
+  const { alerts, correlated, recomputed, outcomes } = report
   const since = report.since === null ? '' : ` since ${toTime(report.since)}`
   const { name, policy_hash: policyHash } = report.policy
   const parts = [
@@ -74,6 +75,7 @@ function toReportText(report: BacktestResult): string {
       ]),
     ),
     toDispositions(report),
+    toComparedOutcomes({ ...outcomes, heads: ['BEFORE', 'AFTER'] }, outcomes),
     toChanges('SESSIONS', [{ name: 'all', ...report.changes }]),
     toChanges('PLATFORM', report.by_platform),
     toChanges('SDK', report.by_sdk_version),

@@ -2,6 +2,7 @@
 import { actions } from '#shared/core/scoring/score.ts'
 import { type Answer, command, toQuery } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
+import { toComparedOutcomes } from '../outcomes/counts-text.ts'
 import { toFields, toTable, toTime } from '../tables.ts'
 import { toChanges } from './backtest.ts'
 import { readPolicyFile } from './policy-file.ts'
@@ -120,6 +121,14 @@ function toParts(report: ShadowComparisonBody): string[] {
         name,
         ...[active, shadow].map(String),
       ]),
+    ),
+    toComparedOutcomes(
+      {
+        before: report.outcomes.active,
+        after: report.outcomes.shadow,
+        heads: ['ACTIVE', 'SHADOW'],
+      },
+      report.outcomes,
     ),
     toChanges('SESSIONS', [{ name: 'all', ...report.changes }]),
     toChanges('PLATFORM', report.by_platform),

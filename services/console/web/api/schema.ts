@@ -1637,6 +1637,31 @@ export interface paths {
                                 }[];
                                 last_event_at: string | null;
                             } | null;
+                            outcomes: {
+                                as_of: string | null;
+                                fraud: number;
+                                caught: number;
+                                missed: number;
+                                recall: {
+                                    rate: number | null;
+                                    low: number;
+                                    high: number;
+                                };
+                                honest: number;
+                                harmed: number;
+                                harmed_users: number;
+                                harmed_share: {
+                                    rate: number | null;
+                                    low: number;
+                                    high: number;
+                                };
+                                losses: {
+                                    currency: string;
+                                    lost: string;
+                                    caught: string;
+                                    missed: string;
+                                }[];
+                            } | null;
                             alerts: {
                                 raised: {
                                     now: number;
@@ -2394,6 +2419,61 @@ export interface paths {
                                     };
                                     may_stay: number;
                                     exist_already: number;
+                                };
+                                outcomes: {
+                                    as_of: string | null;
+                                    before: {
+                                        fraud: number;
+                                        caught: number;
+                                        missed: number;
+                                        recall: {
+                                            rate: number | null;
+                                            low: number;
+                                            high: number;
+                                        };
+                                        honest: number;
+                                        harmed: number;
+                                        harmed_users: number;
+                                        harmed_share: {
+                                            rate: number | null;
+                                            low: number;
+                                            high: number;
+                                        };
+                                        losses: {
+                                            currency: string;
+                                            lost: string;
+                                            caught: string;
+                                            missed: string;
+                                        }[];
+                                    };
+                                    after: {
+                                        fraud: number;
+                                        caught: number;
+                                        missed: number;
+                                        recall: {
+                                            rate: number | null;
+                                            low: number;
+                                            high: number;
+                                        };
+                                        honest: number;
+                                        harmed: number;
+                                        harmed_users: number;
+                                        harmed_share: {
+                                            rate: number | null;
+                                            low: number;
+                                            high: number;
+                                        };
+                                        losses: {
+                                            currency: string;
+                                            lost: string;
+                                            caught: string;
+                                            missed: string;
+                                        }[];
+                                    };
+                                    fraud_lost: number;
+                                    fraud_gained: number;
+                                    honest_spared: number;
+                                    honest_newly_harmed: number;
                                 };
                                 moved_most: {
                                     device_id: string;
@@ -3162,6 +3242,61 @@ export interface paths {
                                 kept: number;
                                 lost: number;
                             }[];
+                            outcomes: {
+                                as_of: string | null;
+                                active: {
+                                    fraud: number;
+                                    caught: number;
+                                    missed: number;
+                                    recall: {
+                                        rate: number | null;
+                                        low: number;
+                                        high: number;
+                                    };
+                                    honest: number;
+                                    harmed: number;
+                                    harmed_users: number;
+                                    harmed_share: {
+                                        rate: number | null;
+                                        low: number;
+                                        high: number;
+                                    };
+                                    losses: {
+                                        currency: string;
+                                        lost: string;
+                                        caught: string;
+                                        missed: string;
+                                    }[];
+                                };
+                                shadow: {
+                                    fraud: number;
+                                    caught: number;
+                                    missed: number;
+                                    recall: {
+                                        rate: number | null;
+                                        low: number;
+                                        high: number;
+                                    };
+                                    honest: number;
+                                    harmed: number;
+                                    harmed_users: number;
+                                    harmed_share: {
+                                        rate: number | null;
+                                        low: number;
+                                        high: number;
+                                    };
+                                    losses: {
+                                        currency: string;
+                                        lost: string;
+                                        caught: string;
+                                        missed: string;
+                                    }[];
+                                };
+                                fraud_lost: number;
+                                fraud_gained: number;
+                                honest_spared: number;
+                                honest_newly_harmed: number;
+                            };
                             moved_most: {
                                 device_id: string;
                                 session_id: string;
@@ -3322,6 +3457,7 @@ export interface paths {
             parameters: {
                 query?: {
                     since?: string;
+                    until?: string;
                 };
                 path: {
                     tenant_id: string;

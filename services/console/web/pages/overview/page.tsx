@@ -5,6 +5,7 @@ import { api, ok } from '../../api/client.ts'
 import { Page as Frame } from '../../components/page.tsx'
 import { Loaded, Skeleton } from '../../components/states.tsx'
 import { TimeRange, useTimeRange } from '../../components/time/time-range.tsx'
+import { toRateText } from '../../components/words.ts'
 import { Connections } from './connections.tsx'
 import { Health } from './health.tsx'
 import type { Overview } from './overview.ts'
@@ -33,8 +34,11 @@ export function Page() {
   )
 }
 
+const toNote = ({ fraud, recall }: NonNullable<Overview['outcomes']>): string =>
+  `of ${fraud} sessions: ${toRateText(recall)}`
+
 function Shown({ tenant, overview }: { tenant: string; overview: Overview }) {
-  const { telemetry, alerts, from, to } = overview
+  const { telemetry, alerts, outcomes, from, to } = overview
   const period = { from, to }
   return (
     <>
@@ -68,6 +72,22 @@ function Shown({ tenant, overview }: { tenant: string; overview: Overview }) {
           name="Events with BLOCK"
           pair={telemetry?.actions.BLOCK}
           page="fleet"
+          tenant={tenant}
+        />
+        <Tile
+          name="Fraud caught"
+          note={outcomes === null ? undefined : toNote(outcomes)}
+          page="signals"
+          pair={outcomes === null ? undefined : { now: outcomes.caught }}
+          search={{ ...period, tab: 'outcomes' }}
+          tenant={tenant}
+        />
+        <Tile
+          name="Honest users harmed"
+          note={outcomes === null ? undefined : `${outcomes.harmed} of ${outcomes.honest} sessions`}
+          page="signals"
+          pair={outcomes === null ? undefined : { now: outcomes.harmed_users }}
+          search={{ ...period, tab: 'outcomes' }}
           tenant={tenant}
         />
       </ul>

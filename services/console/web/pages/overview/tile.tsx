@@ -1,6 +1,12 @@
 /** A number of a period beside the one before; the whole tile is a link to what is behind it. */
 import { Link } from '@tanstack/react-router'
 
+const routes = {
+  alerts: '/t/$tenant/alerts',
+  fleet: '/t/$tenant/fleet',
+  signals: '/t/$tenant/signals',
+} as const
+
 const number = (value: number) => value.toLocaleString('en')
 
 export function Tile({
@@ -9,14 +15,17 @@ export function Tile({
   page,
   tenant,
   search = {},
+  note,
 }: {
   name: string
   /** Undefined while it cannot be read, which is not zero; without `before` nothing is compared. */
   pair: { now: number; before?: number } | undefined
   /** What is behind it. */
-  page: 'alerts' | 'fleet'
+  page: keyof typeof routes
   tenant: string
   search?: Record<string, string>
+  /** Instead of a comparison. */
+  note?: string | undefined
 }) {
   return (
     <li>
@@ -24,7 +33,7 @@ export function Tile({
         className="grid h-full gap-1 rounded-lg border border-line bg-raised px-4 py-3 text-text no-underline! hover:bg-hover"
         search={search}
         params={{ tenant }}
-        to={page === 'alerts' ? '/t/$tenant/alerts' : '/t/$tenant/fleet'}
+        to={routes[page]}
       >
         <span className="text-muted">{name}</span>
         <span className="font-semibold text-xl">
@@ -32,6 +41,7 @@ export function Tile({
         </span>
         <span className="min-h-5 text-muted text-sm">
           {pair?.before !== undefined && <Change before={pair.before} now={pair.now} />}
+          {note}
         </span>
       </Link>
     </li>

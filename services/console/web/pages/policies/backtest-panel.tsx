@@ -6,6 +6,7 @@ import { Panel } from '../../components/page.tsx'
 import { Empty, Refused } from '../../components/states.tsx'
 import { serverNowMs } from '../../components/time/server-clock.ts'
 import { cancelBacktest, type Report, startBacktest, useBacktest } from './backtest-run.ts'
+import { KnownOutcomes } from './known-outcomes.tsx'
 import { ChangeTiles, ConfusionMatrix, MovedMost, NamedChanges, Tile } from './outcome.tsx'
 import { Progress } from './progress.tsx'
 
@@ -122,6 +123,13 @@ function ReportView({ report }: { report: Report }) {
       </div>
       <ConfusionMatrix after="this draft" before="as decided" matrix={report.matrix} />
       <Judged rows={report.by_disposition} />
+      <KnownOutcomes
+        after={report.outcomes.after}
+        asOf={report.outcomes.as_of}
+        before={report.outcomes.before}
+        heads={['As decided', 'This draft']}
+        moves={report.outcomes}
+      />
       <div className="grid gap-4 empty:hidden lg:grid-cols-2">
         <NamedChanges rows={report.by_flag} title="Flag" />
         <NamedChanges rows={report.by_sdk_version} title="SDK version" />

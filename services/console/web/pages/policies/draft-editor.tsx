@@ -15,6 +15,7 @@ import { useMay } from '../../shell/operator.ts'
 import { BacktestPanel, Judged } from './backtest-panel.tsx'
 import { type Report, useBacktest } from './backtest-run.ts'
 import { ChangeList } from './changes.tsx'
+import { OutcomeMoves } from './known-outcomes.tsx'
 import { findChanges, fitsForm, parseDocument, toText } from './policy-document.ts'
 import { PolicyForm } from './policy-form.tsx'
 import { type Draft, toFaults, useCheck } from './use-draft.ts'
@@ -279,6 +280,7 @@ function Publish({
           <>
             <p>{summarize(backtest.report!)}</p>
             <Judged rows={backtest.report!.by_disposition} />
+            <OutcomeMoves moves={backtest.report!.outcomes} />
           </>
         ) : (
           <Checkbox

@@ -7,6 +7,7 @@ import { Empty, Failed, Loaded, Skeleton } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { toast } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
+import { KnownOutcomes } from './known-outcomes.tsx'
 import { ChangeTiles, ConfusionMatrix, MovedMost, NamedChanges, Tile } from './outcome.tsx'
 
 type Comparison = AnswerOf<'/admin/v1/tenants/{tenant_id}/policy/shadow/comparison', 'get'>
@@ -138,6 +139,13 @@ function Compared({ comparison }: { comparison: Comparison }) {
         </div>
       </div>
       <ConfusionMatrix after="shadow" before="active" matrix={comparison.matrix} />
+      <KnownOutcomes
+        after={comparison.outcomes.shadow}
+        asOf={comparison.outcomes.as_of}
+        before={comparison.outcomes.active}
+        heads={['Active', 'Shadow']}
+        moves={comparison.outcomes}
+      />
       <div className="grid gap-4 empty:hidden lg:grid-cols-2">
         <NamedChanges rows={comparison.by_flag} title="Flag" />
         <NamedChanges rows={comparison.by_sdk_version} title="SDK version" />

@@ -6,36 +6,49 @@ import { Facts, Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { TimeRange, useTimeRange } from '../../components/time/time-range.tsx'
+import { toRateText } from '../../components/words.ts'
 
 type Outcomes = AnswerOf<'/admin/v1/tenants/{tenant_id}/rule-performance', 'get'>['outcomes']
-type Rate = Outcomes['recall']
 type Row = Outcomes['flags'][number]
 
+/** The time in which a session began; without a choice all of it. */
+const usual = 'any'
+
 export function OutcomesTab({ tenant }: { tenant: string }) {
+  const { from, to } = useTimeRange(usual)
   const performance = useQuery({
-    queryKey: ['rule-performance', tenant],
-    queryFn: () =>
-      ok(
+    queryKey: ['rule-performance', tenant, from, to],
+    queryFn: () => {
+      const query = { since: from, ...(to === null ? {} : { until: to }) }
+      return ok(
         api.GET('/admin/v1/tenants/{tenant_id}/rule-performance', {
-          params: { path: { tenant_id: tenant } },
+          params: { path: { tenant_id: tenant }, query },
         }),
-      ),
+      )
+    },
+    placeholderData: (before) => before,
   })
   return (
-    <Loaded query={performance}>
-      {({ outcomes }) =>
-        outcomes.fraud + outcomes.honest + outcomes.labels === 0 ? (
-          <Empty title="Nothing is known yet">
-            <p>
-              Label devices, users, sessions or events on their pages, send labels with a key, or
-              judge alerts: then this shows how much fraud is caught.
-            </p>
-          </Empty>
-        ) : (
-          <Known outcomes={outcomes} tenant={tenant} />
-        )
-      }
-    </Loaded>
+    <>
+      <div className="flex flex-wrap items-end gap-2 pb-4">
+        <TimeRange usual={usual} />
+      </div>
+      <Loaded query={performance}>
+        {({ outcomes }) =>
+          outcomes.fraud + outcomes.honest + outcomes.labels === 0 ? (
+            <Empty title="Nothing is known yet">
+              <p>
+                Label devices, users, sessions or events on their pages, send labels with a key, or
+                judge alerts: then this shows how much fraud is caught.
+              </p>
+            </Empty>
+          ) : (
+            <Known outcomes={outcomes} tenant={tenant} />
+          )
+        }
+      </Loaded>
+    </>
   )
 }
 
@@ -85,12 +98,6 @@ function Known({ tenant, outcomes }: { tenant: string; outcomes: Outcomes }) {
     </>
   )
 }
-
-const toPercent = (share: number): string => `${(100 * share).toFixed(1)} %`
-
-/** A rate with the range that contains the true one with 95 % confidence. */
-const toRateText = ({ rate, low, high }: Rate): string =>
-  rate === null ? 'too few to say' : `${toPercent(rate)} (${toPercent(low)} to ${toPercent(high)})`
 
 const columns: Column<Row>[] = [
   { id: 'flag', head: 'Flag', cell: ({ flag }) => flag },
