@@ -64,7 +64,7 @@ export type SuggestionWork = { active: Policy; table: OutcomeTable; options: Sug
 type SuggestionAnswer = ReturnType<typeof suggestPolicy>
 
 /** A suggestion computes on one core and reads with two threads of the engine. */
-const runningMax = 1
+const runningMax = 2
 /** Ten million events take a few seconds; a minute is what is promised. */
 const computeMaxMs = 120_000
 /** 100,000 rows are some 100 MB with their columns. */

@@ -24,10 +24,10 @@ export type OpenapiFindings = {
   faults: Map<string, Fault & { operation: string; count: number; example: string }>
 }
 
-/** Operations that wait for every edge, rewrite tables or run a backtest get fewer calls. */
+/** Operations that wait for every edge, rewrite tables or read the whole history get fewer calls. */
 const slow = new RegExp(
   [
-    '^POST .*(/rotate|/suspend|tenant_id}/resume|/erasures|/backtest|/rewrap|v1/tenants)$',
+    '^POST .*(/rotate|/suspend|tenant_id}/resume|/erasures|/backtest|/suggestion|/rewrap|v1/tenants)$',
     '^PUT .*/policy$',
     '^(POST|DELETE) .*/analysts',
     '^GET .*/(ledger|reconciliation|comparison|explanation|unknown-signals|rule-performance|attestation-coverage)$',
