@@ -3,6 +3,7 @@
  * tenant over all consoles, and few in one console, so that the engine stays free for urgent
  * queries. A run answers in lines, and ends when its client disconnects.
  */
+import { setTimeout } from 'node:timers/promises'
 import { Problem, toProblemBody, unavailable } from '#shared/core/http/problem.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { toProblem } from '#shared/io/http/http-server.ts'
@@ -44,6 +45,10 @@ export type TenantRuns<Request, Line> = {
   stop: () => void
 }
 
+/** How long a run waits for another one to end, and how often it looks. */
+const placeWaitMs = 5_000
+const placePollMs = 100
+
 /** How long the last line waits for the release of the lock: Postgres may be unavailable. */
 const releaseMaxMs = 1_000
 
@@ -57,9 +62,13 @@ export function createTenantRuns<Request extends TenantRequest, Line extends obj
   const count = (outcome: string) => outcomes.inc({ outcome })
   return {
     start: async (request) => {
-      if (running.size >= runningMax) {
+      const isFull = () => running.size >= runningMax
+      for (let waitedMs = 0; isFull() && waitedMs < placeWaitMs; waitedMs += placePollMs) {
+        await setTimeout(placePollMs)
+      }
+      if (isFull()) {
         count('refused')
-        throw unavailable(`${runningMax} ${noun}s are running here; try again later.`)
+        throw unavailable(`Other ${noun}s are running here; try again later.`)
       }
       const abort = new AbortController()
       running.add(abort)
