@@ -32,7 +32,11 @@ const deviceColumn = (tenant: string): Column<Session> => ({
   id: 'device',
   head: 'Device',
   cell: ({ device_id: id = '' }) => (
-    <Link params={{ tenant, deviceId: id }} to="/t/$tenant/devices/$deviceId">
+    <Link
+      className="block truncate"
+      params={{ tenant, deviceId: id }}
+      to="/t/$tenant/devices/$deviceId"
+    >
       <IdText value={id} />
     </Link>
   ),

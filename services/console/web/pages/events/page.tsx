@@ -177,7 +177,11 @@ const toColumns = (tenant: string): Column<Event>[] => [
     id: 'device',
     head: 'Device',
     cell: ({ device_id: deviceId }) => (
-      <Link params={{ tenant, deviceId }} to="/t/$tenant/devices/$deviceId">
+      <Link
+        className="block truncate"
+        params={{ tenant, deviceId }}
+        to="/t/$tenant/devices/$deviceId"
+      >
         <IdText value={deviceId} />
       </Link>
     ),
@@ -191,7 +195,7 @@ const toColumns = (tenant: string): Column<Event>[] => [
       return userId === undefined ? (
         <span className="text-muted">none</span>
       ) : (
-        <Link params={{ tenant, userId }} to="/t/$tenant/users/$userId">
+        <Link className="block truncate" params={{ tenant, userId }} to="/t/$tenant/users/$userId">
           <IdText value={userId} />
         </Link>
       )

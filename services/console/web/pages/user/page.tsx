@@ -90,7 +90,11 @@ const columnsOf = (tenant: string): Column<Device>[] => [
     id: 'device',
     head: 'Device',
     cell: ({ device_id: id }) => (
-      <Link params={{ tenant, deviceId: id }} to="/t/$tenant/devices/$deviceId">
+      <Link
+        className="block truncate"
+        params={{ tenant, deviceId: id }}
+        to="/t/$tenant/devices/$deviceId"
+      >
         <IdText value={id} />
       </Link>
     ),
