@@ -28,10 +28,10 @@ export function makeLabels(
   visits: readonly AcceptedVisit[],
   { tenantId, seed, endMs }: { tenantId: string; seed: number; endMs: number },
 ): HistoryLabel[] {
-  return [...Map.groupBy(visits, (visit) => visit.phone)]
-    .flatMap(([{ deviceId, kind }, own]) => {
+  return [...Map.groupBy(visits, ({ phone }) => phone.deviceId)]
+    .flatMap(([deviceId, own]) => {
       const random = createRandom(seed, `label:${deviceId}`)
-      const shares = isFraudKind(kind.name) ? sharesOfFraudsters : sharesOfOthers
+      const shares = isFraudKind(own[0]!.phone.kind.name) ? sharesOfFraudsters : sharesOfOthers
       const drawn = random.next()
       if (drawn >= shares.fraud + shares.legitimate) return []
       const isFraud = drawn < shares.fraud

@@ -6,7 +6,7 @@
  * checked.
  */
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
-import { drawIdentity } from '../phones/phone-identity.ts'
+import { drawIdentity, toReinstalled } from '../phones/phone-identity.ts'
 import { makePopulation, type Phone } from '../phones/population.ts'
 import { createRandom, type Random } from '../phones/random.ts'
 
@@ -99,9 +99,32 @@ export function makeHistory(seed: number, devices: number, span: HistorySpan): H
     if (planted.has(phone)) continue
     visits.push(...visitsOf(making, phone, replaced.has(phone.index)))
   }
+  visits.push(...abuserVisits(making, phones))
   if (span.badReleaseMs !== undefined) visits.push(...releaseVisits(making, phones))
   const stories = plant(making, cast, phones, visits)
   return { seed, visits, stories }
+}
+
+/** Installs of the phone of somebody who takes the bonus of new customers several times. */
+const abusedInstalls = 3
+
+/** A hooked phone that installs the app again and again, each time for another account. */
+function abuserVisits(making: Making, phones: readonly Phone[]): Visit[] {
+  const { seed, span } = making
+  const abuser = phones.find(
+    ({ kind, identity: { identifiers } }) =>
+      kind.name.startsWith('frida-') && Object.keys(identifiers).length > 0,
+  )
+  if (abuser === undefined) return []
+  return Array.from({ length: abusedInstalls }, (_, n) => {
+    const random = createRandom(seed, `abuser:${n}`)
+    const user = `bonus-${random.hex(8)}`
+    const identity = toReinstalled(abuser.identity, random)
+    const phone = { ...abuser, deviceId: random.uuid(), users: [user], identity }
+    const share = (n + 1) / (abusedInstalls + 1)
+    const atMs = span.startMs + Math.floor(span.days * share) * dayMs + random.int(8, 20) * hourMs
+    return visit(making, phone, atMs, { n: `abuser${n}`, user, batches: 2 })
+  })
 }
 
 const adoptsRelease = (sdk: Phone['sdk']) => sdk.name === 'android' && sdk.version.startsWith('3.')
