@@ -333,25 +333,6 @@ describe('activity', () => {
     expect(known.filter(({ replay }) => replay?.networkChanged).length).toBeGreaterThan(0)
   })
 
-  it('takes the copies of an event in one message for one, from the network of the first', async () => {
-    const of = { tenantId: 'one-message', receivedAtMs: nowMs }
-    const from = (network: number) => ({ connection: makeConnection({}, network) })
-    const [event] = makeEvents([{ ...of, ...from(1) }], 1)
-    const [elsewhere] = makeEvents([{ ...of, ...from(2) }], 1)
-    const [again] = makeEvents([{ ...of, ...from(1) }], 2)
-    const [next] = makeEvents([{ ...of, ...from(1), nonce: 2 }], 3)
-    const judge = async () => {
-      const known = await loadCounts([event!, again!, next!])
-      return known.map(({ firstCopy, replay }) => ({ firstCopy, replay }))
-    }
-    const firstCopy = { firstAtMs: nowMs, networkChanged: false }
-    const expected = [null, firstCopy, null].map((copy) => ({ firstCopy: copy, replay: null }))
-    await store.insertTelemetry([event!, elsewhere!, again!, next!])
-    expect(await judge()).toEqual(expected)
-    await clickhouse.command({ query: 'optimize table activity final' })
-    expect(await judge()).toEqual(expected)
-  })
-
   it('looks back as far as each rule, with any other rules', async () => {
     const events = makeEvents(
       Array.from({ length: 6 }, (_, n) => ({
