@@ -25,7 +25,7 @@ beforeAll(async () => {
   running = await startStack()
   const { stack } = running
   tenant = await createTenant(stack, 'generated')
-  const scopes = ['read', 'alerts:write', 'lists:write']
+  const scopes = ['read', 'alerts:write', 'lists:write', 'labels:write']
   const made = await admin<{ api_key: string }>(stack, 'POST', '/tenants/generated/keys', {
     name: 'generated',
     scopes,
