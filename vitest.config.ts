@@ -52,9 +52,8 @@ const long = [
     'isolation',
     'nats-tls',
   ],
-  ...['fleet', 'reading', 'backtest', 'hostile-servers', 'stack-lifecycle', 'path', 'shards'],
-  ...['small-stream', 'scorer', 'starvation', 'analysts', 'stored-registrations'],
-  ...['reconciliation', 'kills', 'cli', 'ingest-storage'],
+  ...['fleet', 'small-stream', 'scorer', 'starvation', 'analysts'],
+  ...['reconciliation', 'kills', 'path', 'cli', 'ingest-storage'],
 ].map((name) => `/${name}.test.ts`)
 const toRank = ({ moduleId }: TestSpecification) => {
   const rank = long.findIndex((end) => moduleId.endsWith(end))
