@@ -94,7 +94,9 @@ function findUnwritten(
     if (traits === null) continue
     const { tenant_id: tenantId, body } = event
     const text = toTraitsText(traits)
-    const place = hash('sha256', JSON.stringify([tenantId, body.device_id, text]), 'base64url')
+    // A later start of the system is compared with nothing, and an SDK may send another each time.
+    const lasting = toTraitsText({ ...traits, bootAtMs: null })
+    const place = hash('sha256', JSON.stringify([tenantId, body.device_id, lasting]), 'base64url')
     const known = written.get(place)
     if (known !== undefined && isWritten(known, event)) continue
     const before = found.get(place)
@@ -104,7 +106,7 @@ function findUnwritten(
       found.set(place, { event, keys, text, place, seenMs })
     } else {
       const isEarlier = event.streamOffset < before.event.streamOffset
-      found.set(place, { ...before, event: isEarlier ? event : before.event, seenMs })
+      found.set(place, { ...before, ...(isEarlier ? { event, text } : {}), seenMs })
     }
   }
   return [...found.values()]

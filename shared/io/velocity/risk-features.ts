@@ -55,8 +55,10 @@ export type RiskFeatureStore = {
   ) => Promise<RiskFeatures[]>
 }
 
-/** Creates the store of one ClickHouse. */
-/** @param phones of the same ClickHouse */
+/**
+ * Creates the store of one ClickHouse.
+ * @param phones of the same ClickHouse
+ */
 export function createRiskFeatureStore(
   clickhouse: Clickhouse,
   phones: Pick<Phones, 'findFacts' | 'findFirstSeen'>,

@@ -254,6 +254,28 @@ const devicesOfKeys = async () =>
 describe('keys of installs', () => {
   const phone: EventFacts = { deviceId: 'phone', sessionId: 's-1' }
 
+  it('are written once, however often an SDK sends another start of the system', async () => {
+    // As traits have it: whole steps of two seconds.
+    const bootMs = Math.round(atMs / 2_000) * 2_000
+    const bootAt = (n: number) => new Date(bootMs - n * 60_000).toISOString()
+    const started = (n: number): EventFacts => ({
+      ...phone,
+      deviceId: 'restless',
+      nonce: n,
+      more: { boot_at: bootAt(n) },
+    })
+    await publish(...keysOf(started(1), started(2), started(3)))
+    await rig.drained()
+    await publish(...keysOf(started(4)))
+    await rig.drained()
+    const rows = await read<{ boot: string; rows: string }>(
+      `select toString(argMin(JSONExtractUInt(traits, 'bootAtMs'), stream_offset)) as boot,
+        toString(count()) as rows
+      from ${tableOfKeys()} and device_id = 'restless'`,
+    )
+    expect(rows).toEqual([{ boot: String(Date.parse(bootAt(1))), rows: '2' }])
+  })
+
   it('go with their device, and those of later events come back at their place', async () => {
     await publish(...keysOf(phone, { ...phone, deviceId: 'tablet' }))
     await rig.drained()
