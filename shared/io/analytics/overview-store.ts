@@ -1,10 +1,14 @@
 /**
  * Reads what the overview shows of a tenant's telemetry: a period beside the one before it, from
- * one pass over both. Events are exact; devices and sessions are counted by sketches, exact to tens
- * of thousands and within a percent beyond. A query that would read too many rows is refused.
+ * the counts of whole hours and from the events of the rest. Events are exact; devices and sessions
+ * are counted by sketches, exact to tens of thousands and within a percent beyond. A query that
+ * would read too many rows is refused.
  */
+import type { HourlyCoverage } from '#shared/core/analytics/hourly-coverage.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { type OutcomesAsOf, readOutcomeCounts } from '#shared/io/outcomes/outcome-store.ts'
+import { toHourlyRows } from './hourly-count-sql.ts'
+import { createHourlyReader } from './hourly-reader.ts'
 
 /** The period is `fromMs` to `toMs`; the one before begins at `beforeMs` and ends at `fromMs`. */
 export type OverviewSpan = { tenantId: string; beforeMs: number; fromMs: number; toMs: number }
@@ -56,49 +60,31 @@ export type OverviewStore = {
 const rowsReadMax = 500_000_000
 const queryMaxSeconds = 25
 
-// FINAL counts a redelivered event once.
-const selected = `
-  from telemetry final
-  prewhere tenant_id = {tenant:String}
-    and received_at >= fromUnixTimestamp64Milli({before:Int64})
-    and received_at < fromUnixTimestamp64Milli({to:Int64})`
-const isNow = 'received_at >= fromUnixTimestamp64Milli({from:Int64})'
+const isNow = (column: string) => `${column} >= fromUnixTimestamp64Milli({from:Int64})`
 
-const pairs = `countIf(${isNow}), countIf(not ${isNow}), uniqIf(device_id, ${isNow}),
-    uniqIf(device_id, not ${isNow})`
+const pairs = `sumIf(events, at), sumIf(events, not at), uniqMergeIf(devices, at),
+    uniqMergeIf(devices, not at)`
 
 const periodCounts = (when: string) => `sumIf(events, ${when}), uniqMergeIf(devices, ${when}),
-    uniqMergeIf(sessions, ${when}), sumIf(allow, ${when}), sumIf(review, ${when}),
-    sumIf(block, ${when}), sumIf(measured, ${when}), sumIf(anonymous, ${when}),
-    sumIf(hosting, ${when}), uniqExactMergeIf(countries, ${when})`
+    uniqMergeIf(sessions, ${when}), sumIf(events - review - block, ${when}),
+    sumIf(review, ${when}), sumIf(block, ${when}), sumIf(measured, ${when}),
+    sumIf(anonymous, ${when}), sumIf(hosting, ${when}),
+    length(groupUniqArrayArrayIf(countries, ${when}))`
 /** How many numbers these are. */
 const periodNumbers = 10
 
-// Everything and each version in one pass: reading the rows is most of the cost. Sketches of each
-// version are merged for everything.
-const countsSql = `
+// Everything and each version in one pass. Sketches of each version are merged for everything.
+const countsSql = (coverage: HourlyCoverage) => `
   select grouping(platform) as of_all, platform, sdk_version,
-    toUnixTimestamp64Milli(max(last_event_at)), ${periodCounts('is_now')},
-    ${periodCounts('not is_now')}
-  from (
-    select ${isNow} as is_now, platform, sdk_version, max(received_at) as last_event_at,
-      count() as events, uniqState(device_id) as devices,
-      uniqState(device_id, session_id) as sessions, countIf(rasp_action = 'ALLOW') as allow,
-      countIf(rasp_action = 'REVIEW') as review, countIf(rasp_action = 'BLOCK') as block,
-      countIf(connection_network != '') as measured,
-      countIf(hasAny(connection_kinds, ['vpn', 'proxy', 'relay', 'tor'])) as anonymous,
-      countIf(has(connection_kinds, 'hosting')) as hosting,
-      uniqExactStateIf(connection_country, connection_country != '') as countries
-    ${selected}
-    group by is_now, platform, sdk_version
-  )
+    toUnixTimestamp64Milli(max(last_at)), ${periodCounts('at')},
+    ${periodCounts('not at')}
+  from (${toHourlyRows('version', coverage, isNow)})
   group by grouping sets ((), (platform, sdk_version))
-  order by of_all desc, sumIf(events, is_now) desc, platform, sdk_version limit {limit:UInt32}`
+  order by of_all desc, sumIf(events, at) desc, platform, sdk_version limit {limit:UInt32}`
 
-const flagsSql = `
-  select flag, ${pairs} from (select flags, device_id, received_at ${selected})
-  array join flags as flag
-  group by flag order by countIf(${isNow}) desc, flag limit {limit:UInt32}`
+const flagsSql = (coverage: HourlyCoverage) => `
+  select name, ${pairs} from (${toHourlyRows('flag', coverage, isNow)})
+  group by name order by sumIf(events, at) desc, name limit {limit:UInt32}`
 
 type CountsRow = [
   ...[ofAll: 0 | 1, platform: string, sdkVersion: string, lastEventMs: number],
@@ -106,11 +92,19 @@ type CountsRow = [
 ]
 
 export function createOverviewStore(clickhouse: Clickhouse): OverviewStore {
-  const read = async <Row>(query: string, span: OverviewSpan, limit = 0): Promise<Row[]> => {
-    const { tenantId, beforeMs, fromMs, toMs } = span
+  const { readCoverage } = createHourlyReader(clickhouse)
+  const read = async <Row>(
+    toQuery: (coverage: HourlyCoverage) => string,
+    { tenantId, beforeMs, fromMs, toMs }: OverviewSpan,
+    limit = 0,
+  ): Promise<Row[]> => {
+    const spans = [
+      { fromMs: beforeMs, toMs: fromMs },
+      { fromMs, toMs },
+    ]
     const result = await clickhouse.query({
-      query,
-      query_params: { tenant: tenantId, before: beforeMs, from: fromMs, to: toMs, limit },
+      query: toQuery(await readCoverage(tenantId, spans)),
+      query_params: { tenant: tenantId, from: fromMs, limit },
       clickhouse_settings: {
         max_rows_to_read: String(rowsReadMax),
         max_execution_time: queryMaxSeconds,

@@ -25,6 +25,7 @@ export const retainedTables = [
   'phone_links',
   'phone_installs',
   'replays',
+  'hourly_counts',
 ] as const
 type RetainedTable = (typeof retainedTables)[number]
 
@@ -61,6 +62,7 @@ const timeColumns: Partial<Record<RetainedTable, string>> = {
   shadow_decisions: 'received_at',
   installs: 'received_at',
   replays: 'received_at',
+  hourly_counts: 'hour',
 }
 
 /** What was decided of an install. */

@@ -17,6 +17,7 @@ import {
   plainConnection,
   toShown,
 } from '../../support/telemetry/connections.ts'
+import { describeHourlyCounts } from './hourly-counts.ts'
 
 const minuteMs = 60_000
 const nowMs = Math.floor(Date.now() / minuteMs) * minuteMs
@@ -205,3 +206,5 @@ describe('the countries and networks of a fleet', () => {
     expect(now.anonymous).toBeGreaterThan(0)
   })
 })
+
+describeHourlyCounts(() => clickhouse)
