@@ -8,7 +8,7 @@
 import type { HourlyCoverage } from '#shared/core/analytics/hourly-coverage.ts'
 import { hourMs } from '#shared/core/base/instants.ts'
 import { fleetPointsMax } from '#shared/core/base/limits/analytics.ts'
-import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { type Clickhouse, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
 import { toHourlyRows } from './hourly-count-sql.ts'
 import { createHourlyReader } from './hourly-reader.ts'
 
@@ -73,7 +73,13 @@ const countsSql = (coverage: HourlyCoverage) => `
   select grouping(at, platform, sdk_version) as level, at, platform, sdk_version,
     toUnixTimestamp64Milli(min(first_at)), toUnixTimestamp64Milli(max(last_at)),
     sum(events), uniqMerge(devices) as device_count, uniqMerge(sessions)
-  from (${toHourlyRows('version', coverage, toAt)})
+  from (
+    select at, platform, sdk_version, min(first_at) as first_at, max(last_at) as last_at,
+      sum(events) as events, uniqMergeState(devices) as devices,
+      uniqMergeState(sessions) as sessions
+    from (${toHourlyRows('version', coverage, toAt)})
+    group by at, platform, sdk_version
+  )
   group by grouping sets
     ((), (platform, sdk_version), (at), (at, platform), (at, platform, sdk_version))
   order by device_count desc, at, platform, sdk_version
@@ -104,6 +110,7 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
       query_params: { tenant: tenantId, from: fromMs, to: toMs, step: stepSeconds, ...more },
       clickhouse_settings: {
         max_execution_time: queryMaxSeconds,
+        ...uncompiled,
         max_threads: 2,
         do_not_merge_across_partitions_select_final: 1,
       },

@@ -63,7 +63,8 @@ export function describeHourlyCounts(getClickhouse: () => Clickhouse): void {
     return {
       counted: counted.reduce((sum, one) => sum + (one.toMs - one.fromMs) / hourMs, 0),
       pages: [
-        await overview.readCounts(span, 20),
+        await overview.readCounts(span, { versionsMax: 20, stepMs: hourMs }),
+        await overview.listSignals(span),
         await overview.listFlags(span, 20),
         counts,
         await fleet.listSignals({ ...steps, versions, signalsMax: 50 }),
@@ -85,7 +86,7 @@ export function describeHourlyCounts(getClickhouse: () => Clickhouse): void {
       const model = events.filter(
         ({ tenant_id: tenant, received_at: ms }) => tenant === tenantId && ms >= spans[0]![0],
       )
-      expect(plain[0]!.pages[2]).toMatchObject({ totals: { events: model.length } })
+      expect(plain[0]!.pages[3]).toMatchObject({ totals: { events: model.length } })
       const all = { fromMs: nowHour - (hours + 20) * hourMs, toMs: nowHour }
       await store.count(null, all)
       // Rows that were inserted just now: the hours are not trusted yet.
@@ -99,7 +100,7 @@ export function describeHourlyCounts(getClickhouse: () => Clickhouse): void {
       await insert([{ ...late, tenant_id: tenantId }])
       const [after] = await readAll()
       expect(after!.counted).toBe(23)
-      expect(after!.pages[2]).toMatchObject({ totals: { events: model.length + 1 } })
+      expect(after!.pages[3]).toMatchObject({ totals: { events: model.length + 1 } })
     })
 
     it('do not hold once they are forgotten, and are counted again', async () => {

@@ -188,7 +188,10 @@ describe('the countries and networks of a fleet', () => {
   it('are a line of the overview, beside the period before', async () => {
     const [beforeMs, fromMs, toMs] = [nowMs - 600 * minuteMs, nowMs - 300 * minuteMs, nowMs + 1]
     const { readCounts } = createOverviewStore(clickhouse)
-    const { now, before } = await readCounts({ tenantId: 'net-a', beforeMs, fromMs, toMs }, 10)
+    const { now, before } = await readCounts(
+      { tenantId: 'net-a', beforeMs, fromMs, toMs },
+      { versionsMax: 10, stepMs: 3_600_000 },
+    )
     const expected = (from: number, to: number) => {
       const some = of('net-a').filter(({ received_at: ms }) => ms >= from && ms < to)
       const kinds = (...any: string[]) =>

@@ -59,6 +59,9 @@ export const overviewDaysMax = 31
 export const overviewFlagsMax = 10
 export const overviewVersionsMax = 10
 
+/** Signals whose share changed most: more than one bad release has. */
+export const overviewMoversMax = 5
+
 /**
  * Days of the attestation coverage: a week has every version in use, and a busy tenant, whose week
  * cannot be read in time, asks for fewer.
