@@ -13,6 +13,7 @@ import type { ShadowVersion } from '#shared/core/policies/shadow.ts'
 import { addressKeyBytes } from '#shared/core/tenants/client-address.ts'
 import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
 import { forgetHourlyCounts } from '#shared/io/analytics/hourly-count-store.ts'
+import { requestPrevalenceCheck } from '#shared/io/analytics/prevalence-spike-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { dateShadow, dateTenant } from '#shared/io/history/simulated-history-store.ts'
 import { createNetworkData } from '#shared/io/network/network-data.ts'
@@ -139,6 +140,8 @@ export async function runHistory(
     const dispositions = await judgeAll(postgres, raised, judging)
     const labels = makeLabels(visits, { tenantId, seed, endMs })
     await storeLabels(postgres, tenantId, labels)
+    // A new release is at fault in the history: its spike shows at once.
+    await requestPrevalenceCheck(clickhouse)
     const replays = visits.filter(({ isReplay }) => isReplay).length
     const failed = raised.filter((one) => one.isUndelivered).length
     return {

@@ -13,7 +13,10 @@ import { toRate } from '#shared/core/outcomes/wilson.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
-import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
+import {
+  createPrevalenceSpikeStore,
+  requestPrevalenceCheck,
+} from '#shared/io/analytics/prevalence-spike-store.ts'
 import { insertAlertRows } from '#shared/io/analytics/replica-rows-store.ts'
 import {
   createRulePerformanceStore,
@@ -515,6 +518,9 @@ describe('a bad release', () => {
       { tenantId: 'acme', sdkVersion: '3.2.0', signal, devices: 24, alerts: 2 },
     ])
     wallMs += hourMs + 1_000
+    expect(await alarm.runRound()).toBe('checked')
+    // As after a history was written.
+    await requestPrevalenceCheck(clickhouse)
     expect(await alarm.runRound()).toBe('checked')
     expect(logged).toHaveLength(1)
     expect(await listed()).toHaveLength(1)

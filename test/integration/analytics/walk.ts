@@ -10,7 +10,7 @@ import type { AnalystsRig } from '../../support/analytics/analysts-rig.ts'
 import { anyFleet, type Fleet, storeFleet } from '../../support/analytics/walked-fleet.ts'
 import { seed } from '../../support/process/seed.ts'
 
-const fleets = Number(process.env.WALK_FLEETS ?? 2)
+const fleets = Number(process.env.WALK_FLEETS ?? 1)
 const nowHour = Math.floor(Date.now() / hourMs) * hourMs
 
 type Pair = { now: number; before: number }

@@ -43,6 +43,7 @@ export type Fleet = Span & {
 }
 
 const daysMs = 72 * hourMs
+const blockMs = 9 * hourMs
 
 /** Of three days before an hour. */
 export const anyFleet = (nowHour: number): fc.Arbitrary<Fleet> =>
@@ -68,19 +69,19 @@ export const anyFleet = (nowHour: number): fc.Arbitrary<Fleet> =>
       ),
       length: fc.integer({ min: hourMs, max: 36 * hourMs }),
       end: fc.integer({ min: 0, max: 6 * hourMs }),
-      hours: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 73, maxLength: 73 }),
+      blocks: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 8, maxLength: 8 }),
       connection: anyConnection,
     })
-    .map(({ visits, length, end, hours, connection }) => ({
+    .map(({ visits, length, end, blocks, connection }) => ({
       visits,
       connection,
       fromMs: nowHour - end - length,
       toMs: nowHour - end,
-      // Two hours of three.
-      counted: hours.flatMap((choice, hour) =>
+      // Two blocks of nine hours of three.
+      counted: blocks.flatMap((choice, block) =>
         choice === 0
           ? []
-          : [{ fromMs: nowHour - (hour + 1) * hourMs, toMs: nowHour - hour * hourMs }],
+          : [{ fromMs: nowHour - (block + 1) * blockMs, toMs: nowHour - block * blockMs }],
       ),
     })) as fc.Arbitrary<Fleet>
 
