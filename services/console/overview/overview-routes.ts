@@ -87,11 +87,12 @@ async function readTelemetry(
   span: OverviewSpan,
   stepMs: number,
 ): Promise<NonNullable<Overview['telemetry']>> {
-  // One after another: each reads the same parts, which the next one finds in memory.
   const options = { versionsMax: overviewVersionsMax, stepMs }
-  const { now, before, lastEventMs, versions, steps } = await store.readCounts(span, options)
-  const flags = await store.listFlags(span, overviewFlagsMax)
-  const signals = await store.listSignals(span)
+  const [{ now, before, lastEventMs, versions, steps }, flags, signals] = await Promise.all([
+    store.readCounts(span, options),
+    store.listFlags(span, overviewFlagsMax),
+    store.listSignals(span),
+  ])
   const lineOf = (name: 'events' | 'review' | 'block') =>
     toLine(
       steps.map((step) => ({ ...step, value: step[name] })),

@@ -21,9 +21,11 @@ export async function countAlertsByStep(
        select hour as at, alert_count as alerts from alert_counts_by_hour
        where tenant_id = $1 and hour >= $4 and hour < $5
        union all
-       select created_at, 1 from alerts where tenant_id = $1 and created_at >= $3 and created_at < $4
+       select created_at, 1 from alerts
+       where tenant_id = $1 and created_at >= $3 and created_at < $4
        union all
-       select created_at, 1 from alerts where tenant_id = $1 and created_at >= $5 and created_at < $6
+       select created_at, 1 from alerts
+       where tenant_id = $1 and created_at >= $5 and created_at < $6
      ) as counted
      group by 1 order by 1`,
     [tenantId, stepMs, toTime(fromMs), toTime(firstHour), toTime(lastHour), toTime(toMs)],

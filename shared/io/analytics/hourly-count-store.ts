@@ -130,7 +130,8 @@ export function createHourlyCountStore(clickhouse: Clickhouse): HourlyCountStore
       const tenants = new Set([...late, ...forgotten].map(([tenantId]) => tenantId))
       const stale: { tenantId: string; hours: number[] }[] = []
       for (const tenantId of tenants) {
-        const marks = await readMarks(tenantId, { fromMs: from, toMs: now })
+        const toMs = Math.ceil(now / hourMs) * hourMs
+        const marks = await readMarks(tenantId, { fromMs: from, toMs })
         const isDue = (hour: number) =>
           hour >= from &&
           !isCounted(hour, marks) &&

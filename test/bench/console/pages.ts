@@ -87,7 +87,9 @@ function toPages(clickhouse: Clickhouse, { days, nowMs }: { days: number; nowMs:
   const [overview, fleet] = [createOverviewStore(clickhouse), createFleetStore(clickhouse)]
   const readFleet = (spanDays: number) => async () => {
     const span = {
-      ...{ tenantId, fromMs: Math.floor(nowMs / 60_000) * 60_000 - spanDays * dayMs, toMs: nowMs },
+      tenantId,
+      fromMs: Math.floor(nowMs / 60_000) * 60_000 - spanDays * dayMs,
+      toMs: nowMs,
       stepSeconds: 86_400,
     }
     const [counts, newDevices] = await Promise.all([
@@ -106,11 +108,12 @@ function toPages(clickhouse: Clickhouse, { days, nowMs }: { days: number; nowMs:
   return [
     {
       name: 'overview of 7 days',
-      read: async () => [
-        await overview.readCounts(span, { versionsMax: overviewVersionsMax, stepMs: dayMs }),
-        await overview.listFlags(span, overviewFlagsMax),
-        await overview.listSignals(span),
-      ],
+      read: () =>
+        Promise.all([
+          overview.readCounts(span, { versionsMax: overviewVersionsMax, stepMs: dayMs }),
+          overview.listFlags(span, overviewFlagsMax),
+          overview.listSignals(span),
+        ]),
     },
     { name: 'fleet of 7 days', read: readFleet(7) },
     { name: `fleet of ${days} days`, read: readFleet(days) },
@@ -152,8 +155,8 @@ async function count(clickhouse: Clickhouse, days: number, nowMs: number): Promi
 type Filling = { events: number; days: number; nowMs: number }
 
 /**
- * Inserts events as they come: an insert has some hours, of devices spread over the whole key. Eight
- * versions on two platforms; one event in twelve has a signal and a flag, one in fifty a decision.
+ * Inserts events as they come: an insert has some hours, of devices spread over the whole key. Four
+ * versions, one device in twelve with two signals and a flag, one event in fifty with a decision.
  */
 async function fill(clickhouse: Clickhouse, { events, days, nowMs }: Filling): Promise<void> {
   for (const view of ['activity', 'sdk_baselines', 'user_devices']) {

@@ -56,6 +56,7 @@ import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/c
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { testHourlyJob } from './hourly-job.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
 let servers: { postgres: TestPostgres; nats: TestNats; clickhouse: TestClickhouse }
@@ -605,3 +606,5 @@ describe('a file of labels', () => {
     )
   })
 })
+
+testHourlyJob(() => ({ clickhouse, postgres: rig.postgres }))

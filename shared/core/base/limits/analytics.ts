@@ -85,8 +85,8 @@ export const coverageLimits = { perTenant: 1, total: 2, queuePerTenant: 20, wait
 export const coverageQuerySeconds = 20
 
 /**
- * Days back in which hours are counted for the overview and the fleet page, which go back 92 and 62:
- * 2,280 hours. The rows themselves stay 100 days, so none goes while its hour is read.
+ * Days back in which hours are counted for the overview and the fleet page, which go back 62 and 92
+ * days: 2,280 hours. The rows stay 100 days, so none goes while its hour is read.
  */
 export const hourlyCountDays = 95
 
