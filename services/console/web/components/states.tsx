@@ -106,7 +106,7 @@ export function Loaded<T>({
 const slowMs = 5_000
 
 /** Says that an answer takes long; what hangs shows no error by itself. */
-function Slow({ onRetry }: { onRetry: () => void }) {
+export function Slow({ onRetry }: { onRetry: () => void }) {
   const [isSlow, setSlow] = useState(false)
   useEffect(() => {
     const timer = setTimeout(() => setSlow(true), slowMs)

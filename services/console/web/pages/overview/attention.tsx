@@ -7,8 +7,9 @@ import { Link } from '@tanstack/react-router'
 import { api, ok } from '../../api/client.ts'
 import { Panel } from '../../components/page.tsx'
 import { Empty } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import type { Column } from '../../components/table.tsx'
 import type { Overview } from './overview.ts'
+import { SmallTable } from './small-table.tsx'
 
 type Age = Overview['alerts']['open_by_age'][number]
 type Mover = NonNullable<Overview['telemetry']>['movers'][number]
@@ -85,7 +86,7 @@ export function Attention({ tenant, overview }: { tenant: string; overview: Over
         {telemetry === null || telemetry.movers.length === 0 ? (
           <Empty title={telemetry === null ? 'Not known at the moment' : 'No share has changed'} />
         ) : (
-          <Table
+          <SmallTable
             columns={toMoverColumns(tenant, overview)}
             label="Signals that changed most"
             minWidth="26rem"

@@ -1,6 +1,7 @@
 /** Overview: a period beside the one before it; each tile leads to what is behind its number. */
 import { useQuery } from '@tanstack/react-query'
-import { useParams } from '@tanstack/react-router'
+import { lazyRouteComponent, useParams } from '@tanstack/react-router'
+import { Suspense } from 'react'
 import { api, ok } from '../../api/client.ts'
 import { classes } from '../../components/classes.ts'
 import { Page as Frame } from '../../components/page.tsx'
@@ -8,7 +9,6 @@ import { Loaded, Skeleton } from '../../components/states.tsx'
 import { TimeRange, useTimeRange } from '../../components/time/time-range.tsx'
 import { toRateText } from '../../components/words.ts'
 import { Attention, SpikeBanner } from './attention.tsx'
-import { Checklist } from './checklist.tsx'
 import { Connections } from './connections.tsx'
 import { Health } from './health.tsx'
 import { Lines } from './lines.tsx'
@@ -17,6 +17,8 @@ import { Shares } from './shares.tsx'
 import { Tile } from './tile.tsx'
 
 const recoveryMs = 3_000
+// Seen once in the life of a tenant.
+const Checklist = lazyRouteComponent(() => import('./checklist.tsx'), 'Checklist')
 
 export function Page() {
   const { tenant = '' } = useParams({ strict: false })
@@ -77,7 +79,11 @@ function Shown({ tenant, overview }: { tenant: string; overview: Overview }) {
   })
   const outcomes = rest.data?.outcomes ?? null
   if (telemetry?.has_events === false && alerts.open + alerts.raised.before === 0) {
-    return <Checklist overview={overview} tenant={tenant} />
+    return (
+      <Suspense fallback={<Skeleton className="h-64" />}>
+        <Checklist overview={overview} tenant={tenant} />
+      </Suspense>
+    )
   }
   return (
     <>
