@@ -67,7 +67,8 @@ engine = ReplacingMergeTree
 order by (tenant_id, subject, hour, counted_at, platform, sdk_version, name)
 -- The fleet page goes back 92 days; what is older is read from events.
 ttl hour + interval 100 day
-settings index_granularity = 1024, min_bytes_for_wide_part = 1073741824;
+-- A row is kilobytes: threads share the rows of a page in small granules.
+settings index_granularity = 64, min_bytes_for_wide_part = 1073741824;
 
 -- Which counting of an hour holds: the latest of the tenant's own and of all tenants'.
 create table if not exists hourly_marks (

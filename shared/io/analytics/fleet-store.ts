@@ -9,7 +9,7 @@ import type { HourlyCoverage } from '#shared/core/analytics/hourly-coverage.ts'
 import { hourMs } from '#shared/core/base/instants.ts'
 import { fleetPointsMax } from '#shared/core/base/limits/analytics.ts'
 import { type Clickhouse, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
-import { toHourlyRows } from './hourly-count-sql.ts'
+import { hourlyQuery, toHourlyRows } from './hourly-count-sql.ts'
 import { createHourlyReader } from './hourly-reader.ts'
 
 export type FleetSpan = { tenantId: string; fromMs: number; toMs: number; stepSeconds: number }
@@ -111,7 +111,7 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
       clickhouse_settings: {
         max_execution_time: queryMaxSeconds,
         ...uncompiled,
-        max_threads: 2,
+        ...hourlyQuery,
         do_not_merge_across_partitions_select_final: 1,
       },
       format: 'JSONCompactEachRow',

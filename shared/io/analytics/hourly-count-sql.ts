@@ -10,6 +10,13 @@ import { clockSkewMs } from '#shared/core/base/limits/rest-api.ts'
 export const hourlySubjects = ['version', 'flag', 'signal'] as const
 export type HourlySubject = (typeof hourlySubjects)[number]
 
+/** For queries of such rows: they are few and large, and threads share what they are told to. */
+export const hourlyQuery = {
+  max_threads: 2,
+  merge_tree_min_rows_for_concurrent_read: '1',
+  merge_tree_min_bytes_for_concurrent_read: '1',
+} as const
+
 /** What to count: events of one tenant, or of all. */
 export type Counted = {
   /** SQL: a condition on `tenant_id`. */

@@ -9,7 +9,7 @@ import { hourMs } from '#shared/core/base/instants.ts'
 import { fleetSignalsMax } from '#shared/core/base/limits/analytics.ts'
 import { type Clickhouse, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
 import { type OutcomesAsOf, readOutcomeCounts } from '#shared/io/outcomes/outcome-store.ts'
-import { toHourlyRows } from './hourly-count-sql.ts'
+import { hourlyQuery, toHourlyRows } from './hourly-count-sql.ts'
 import { createHourlyReader } from './hourly-reader.ts'
 
 /** The period is `fromMs` to `toMs`; the one before begins at `beforeMs` and ends at `fromMs`. */
@@ -154,7 +154,7 @@ export function createOverviewStore(clickhouse: Clickhouse): OverviewStore {
         max_rows_to_read: String(rowsReadMax),
         max_execution_time: queryMaxSeconds,
         ...uncompiled,
-        max_threads: 2,
+        ...hourlyQuery,
         do_not_merge_across_partitions_select_final: 1,
       },
       format: 'JSONCompactEachRow',
