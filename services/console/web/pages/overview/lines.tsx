@@ -1,6 +1,6 @@
 /**
- * Events, actions and alerts over the period, each beside the period before: two lines in plain SVG,
- * because the first page has no room for a library of charts. Fleet has the same lines with axes.
+ * Events, actions and alerts over the period, each beside the period before: two lines in plain
+ * SVG, because the first page has no room for a library of charts. Fleet has lines with axes.
  */
 import { useMemo } from 'react'
 import { Panel } from '../../components/page.tsx'
