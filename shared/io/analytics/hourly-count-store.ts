@@ -126,7 +126,7 @@ export function createHourlyCountStore(clickhouse: Clickhouse): HourlyCountStore
     },
     listStale: async (from, now) => {
       const late = await read<[string]>(lateSql, { quiet: hourlyQuietMs / 1_000 })
-      const forgotten = await read<[string]>(forgottenSql, {})
+      const forgotten = await read<[string]>(forgottenSql, { from: from / 1_000 })
       const tenants = new Set([...late, ...forgotten].map(([tenantId]) => tenantId))
       const stale: { tenantId: string; hours: number[] }[] = []
       for (const tenantId of tenants) {
@@ -169,9 +169,25 @@ const lateSql = `
   where hour >= now('UTC') - interval ${lateHours} hour
     and inserted_at + toIntervalSecond({quiet:UInt32}) >= marked.counted`
 
+/** Of tenants with fewer countings since they were forgotten than hours that were counted before. */
 const forgottenSql = `
-  select distinct tenant_id from hourly_marks
-  where tenant_id != '' and hour = toDateTime(0, 'UTC')`
+  select tenant_id
+  from (
+    select tenant_id, maxIf(at, hour = toDateTime(0, 'UTC')) as forgotten,
+      groupArrayIf(at, hour >= toDateTime({from:UInt32}, 'UTC')) as own
+    from (
+      select tenant_id, hour, max(counted_at) as at from hourly_marks
+      where tenant_id != '' group by tenant_id, hour
+    )
+    group by tenant_id
+  )
+  where forgotten > toDateTime64(0, 3, 'UTC')
+    and arrayCount(at -> at > forgotten, own) < arrayCount(at -> at <= forgotten, (
+      select groupArray(at) from (
+        select max(counted_at) as at from hourly_marks
+        where tenant_id = '' and hour >= toDateTime({from:UInt32}, 'UTC') group by hour
+      )
+    ))`
 
 const marksSql = `
   select toUnixTimestamp(hour), toUnixTimestamp64Milli(max(counted_at)),
