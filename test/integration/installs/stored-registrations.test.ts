@@ -408,7 +408,7 @@ describe('keys of installs', () => {
     })
   })
 
-  it('of an install that goes on after its erasure are written again', async () => {
+  it('of an install that goes on after its erasure are written again, and so is its phone', async () => {
     await publish(...keysOf(phone))
     await rig.drained()
     await eraseNow(rig, { tenantId, kind: 'device', id: 'phone' })
@@ -426,6 +426,8 @@ describe('keys of installs', () => {
       return (await devicesOfKeys()).length > 0
     })
     expect(await devicesOfKeys()).toEqual([['phone']])
+    // It forgets the phone at the same time, and decides it again.
+    expect(await count(`phone_links final where tenant_id = '${tenantId}'`)).toBe(1)
   })
 
   it('are kept while the install goes on, and removed by retention then', async () => {
