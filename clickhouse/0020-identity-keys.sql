@@ -11,7 +11,8 @@ create table if not exists identity_keys (
   device_id String,
   stream_offset SimpleAggregateFunction(min, UInt64),
   -- In the row of the install itself, its first event with traits. Other rows have the highest
-  -- offset, which is no event's.
+  -- offset, which is no event's. A query with `final` has to read it whole: a member alone is not
+  -- merged.
   first_event SimpleAggregateFunction(min, Tuple(
     stream_offset UInt64,
     received_at DateTime64(3, 'UTC'),
