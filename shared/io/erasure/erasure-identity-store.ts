@@ -11,9 +11,9 @@ import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
 import { createIdentityKeyWriter } from '#shared/io/identity/identity-key-store.ts'
 
 /**
- * SQL: the rows of a device; or those that name a user: of the user's own key, and of installs whose
- * first event the user had. The first offset of a row says nothing of later events with it, so all
- * of them go, and those of later events are put back.
+ * SQL: the rows of a device; or those that name a user: of the user's own key, and of installs
+ * whose first event the user had. The first offset of a row says nothing of later events with it,
+ * so all of them go, and those of later events are put back.
  * @param is SQL that compares a text with the subject's id
  */
 function toIdentityCondition(

@@ -1,6 +1,6 @@
 /**
- * What a scorer remembers of the keys of installs that it wrote. Numbers in one array an install: an
- * object for each key would take four times as much memory.
+ * What a scorer remembers of the keys of installs that it wrote. Numbers in one array an install:
+ * an object for each key would take four times as much memory.
  */
 import { LRUCache } from 'lru-cache'
 import {

@@ -238,7 +238,10 @@ function toRows(packed: Buffer): ActivityRow[] {
 /** The value of `ActivityRow.event` for an event's hash. */
 export const toShortHash = (hash: string): number => Number(BigInt.asUintN(53, BigInt(hash)))
 
-/** Unpacks the `packed_facts` that begin at a place: ten numbers of 64 bits; see `clickhouse/0019-connection-velocity.sql`. */
+/**
+ * Unpacks the `packed_facts` that begin at a place: ten numbers of 64 bits; see
+ * `clickhouse/0019-connection-velocity.sql`.
+ */
 function toRow(streamOffset: number, facts: Buffer, at: number): ActivityRow {
   const low = (index: number) => facts.readUInt32LE(at + index * 8)
   const high = (index: number) => facts.readUInt32LE(at + index * 8 + 4)
