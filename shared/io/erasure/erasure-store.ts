@@ -31,6 +31,7 @@ import {
   eraseEarlierInstalls,
   identityTables,
   rebuildIdentityKeys,
+  toKeyConditions,
 } from './erasure-identity-store.ts'
 import { type CountMentions, createCountMentions } from './erasure-mentions-store.ts'
 import type { ErasureSubject } from './erasure-subject.ts'
@@ -373,6 +374,12 @@ async function rebuild(clickhouse: Clickhouse, traces: ErasureTraces): Promise<v
   }
   await insert(...rebuildSessions)
   await insert(rebuildDevices)
+  // Just before they are put back: installs that are decided meanwhile need them.
+  for (const some of chunksOf(devices, mutationValuesMax)) {
+    const { identity_keys, identity_samples } = toKeyConditions(some.map(({ sipHash }) => sipHash))
+    await mutate(clickhouse, traces, 'identity_keys', identity_keys)
+    await mutate(clickhouse, traces, 'identity_samples', identity_samples)
+  }
   for (const some of chunksOf(ids, sessionQueryMax)) {
     await rebuildIdentityKeys(clickhouse, subject.tenantId, some)
   }

@@ -73,7 +73,7 @@ const entityColumns: Partial<Record<RetainedTable, string>> = {
   devices: 'tenant_id, device_id',
   user_devices: 'tenant_id, user_id, device_id',
   install_keys: 'tenant_id, key_hash, kind, subject_hash, issuer_hash',
-  identity_keys: 'tenant_id, key_hash, device_id, traits_hash',
+  identity_keys: 'tenant_id, key_hash, device_id',
   identity_samples: 'tenant_id, key_hash, device_hash',
 }
 

@@ -1538,7 +1538,8 @@ export interface paths {
                                     | "event"
                                     | "device"
                                     | "user"
-                                    | "session";
+                                    | "session"
+                                    | "phone";
                                 tenant_id: string;
                                 id: string;
                             }[];
