@@ -6,6 +6,7 @@
 import { dayMs } from '#shared/core/base/instants.ts'
 import { outcomeRowsMax, trainingShare } from '#shared/core/base/limits/policies.ts'
 import { toLabelledSessionsSql } from '#shared/core/outcomes/coverage-sql.ts'
+import { addLosses, toLossTextsSql } from '#shared/core/outcomes/outcome-counts.ts'
 import type {
   OutcomeEvent,
   OutcomeRow,
@@ -139,9 +140,14 @@ const toCountedQuery = (query: SessionQuery, slice: BacktestSlice): string => `
   select kinds, is_older, toFloat64(count()) from (${toSessionsSql(query, inDevices(slice))})
   group by kinds, is_older`
 
+// A number that JavaScript has exactly. Two of a million users are one in one of 18,000 tenants.
+const userSql = 'toFloat64(bitAnd(sipHash64(user), 9007199254740991))'
+
 /** A session is known by judging alone when every label that covers it is an alert. */
 const toLabelledQuery = (query: SessionQuery): string => `
-  select kinds, is_older, outcome = 'fraud', length(label_ids) <= alerts, toFloat64(count())
+  select kinds, is_older, outcome = 'fraud', length(label_ids) <= alerts, toFloat64(count()),
+    ${toLossTextsSql('sumMap(losses)')},
+    groupUniqArrayArrayIf(arrayMap(user -> ${userSql}, users), outcome = 'legitimate')
   from (${toSessionsSql(
     query,
     `(device_id, session_id) in (select device_id, session_id from (${labelledSql}))`,
@@ -225,6 +231,8 @@ type LabelledRow = [
   isFraud: boolean | number,
   isJudged: boolean | number,
   sessions: number,
+  losses: Record<string, string>,
+  honestUsers: number[],
 ]
 
 type KnownContext = ScoringContext & { context: number }
@@ -259,15 +267,18 @@ function createSum(
     const own = kinds.map(toPlace)
     if (own.includes(null) || rows.size >= outcomeRowsMax) return null
     const counts = { fraud: 0, legitimate: 0, unlabelled: 0, judged: 0 }
-    const row: OutcomeRow = { events: own as number[], period, ...counts }
+    const known = { losses: {}, honestUsers: [] }
+    const row: OutcomeRow = { events: own as number[], period, ...counts, ...known }
     rows.set(key, row)
     return row
   }
   return {
     addLabelled: (labelled: readonly LabelledRow[]) => {
-      for (const [kinds, isOlder, isFraud, isJudged, count] of labelled) {
+      for (const [kinds, isOlder, isFraud, isJudged, count, losses, users] of labelled) {
         const row = find(kinds, isOlder)
         if (row === null) continue
+        row.losses = addLosses(row.losses, losses)
+        row.honestUsers = [...new Set([...row.honestUsers, ...users])]
         if (isFraud) row.fraud += count
         else row.legitimate += count
         if (isFraud && isJudged) row.judged += count

@@ -72,6 +72,7 @@ import {
   readViewFigures,
   storeShadow,
   toAlertedUnder,
+  toDecidedUnder,
   toFigures,
 } from './outcome-figures.ts'
 
@@ -679,7 +680,10 @@ describe('a suggestion', () => {
     expect(ecosystem.signals.developer_mode).toBe(0)
     expect(text).toContain('1200 sessions since 2026-')
     expect(text).toMatch(/emulator\.app_cloned +20 -> \d+ +\d+ to \d+/)
-    expect(text).toMatch(/ecosystem\.developer_mode +4 -> 0 .*predicts nothing of its own/)
+    const nothing =
+      /ecosystem\.developer_mode +4 -> 0 .*predicts nothing of its own \(-?\d\.\d\d to /
+    expect(text).toMatch(nothing)
+    expect(text).toMatch(/review: EUR caught +\d+\.\d\d of \d+\.\d\d, \d+\.\d\d missed +\d/)
     expect(text).toMatch(/equal alerts: recall +\d+\.\d % \(.*\) +\d+\.\d % \(/)
     const report = JSON.parse(await di('policy', 'suggest', 'learn', '--json'))
     expect(report.suggestion.policy).toEqual(draft.policy)
@@ -720,9 +724,10 @@ describe('the figures of one policy and period', () => {
   it('are the same in every report and in SQL, money included', async () => {
     const report = JSON.parse(await di('policy', 'suggest', 'learn', '--json'))
     const newerMs = Date.parse(report.newer_since)
-    const { caught, missed, harmed } = report.suggestion.compared.active.review
-    const { fraud, legitimate: honest } = report.suggestion.totals.newer
-    const suggested = { fraud, caught, missed, honest, harmed }
+    const { compared, totals, policy: draft } = report.suggestion
+    const { fraud, legitimate: honest } = totals.newer
+    const suggested = (policy: 'active' | 'suggested') =>
+      toFigures({ ...compared[policy].review, fraud, honest })
     // Of a session that began just before the second of them, later events are in the range.
     for (const sinceMs of [newerMs, newerMs + 500]) {
       const since = new Date(sinceMs).toISOString()
@@ -746,7 +751,11 @@ describe('the figures of one policy and period', () => {
       expect(toFigures(shown)).toEqual(expected)
       expect([rules.as_of, shown.as_of, shadow.as_of]).toEqual([asOf, asOf, asOf])
       expect(shown.recall).toEqual(rules.recall)
-      if (sinceMs === newerMs) expect(expected).toMatchObject(suggested)
+      if (sinceMs > newerMs) continue
+      expect(suggested('active')).toEqual(expected)
+      expect(suggested('suggested')).toEqual(
+        countFigures(outcomes.sessions, sinceMs, toDecidedUnder(draft, outcomes)),
+      )
     }
   })
 

@@ -6,7 +6,11 @@ import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createShadowDecisionWriter } from '#shared/io/policies/shadow-decision-store.ts'
-import type { StoredOutcomes, StoredSession } from '../../support/outcomes/stored-outcomes.ts'
+import {
+  decide,
+  type StoredOutcomes,
+  type StoredSession,
+} from '../../support/outcomes/stored-outcomes.ts'
 import { toModelScorer } from '../../support/scoring/backtest-model.ts'
 
 /** What is compared; money in cents of EUR. */
@@ -58,9 +62,27 @@ export function toAlertedUnder(policy: Policy): (session: StoredSession) => bool
   }
 }
 
+/** Whether a session has an alert under another policy that had decided everything itself. */
+export function toDecidedUnder(
+  policy: Policy,
+  { decisions }: StoredOutcomes,
+): (session: StoredSession) => boolean {
+  const score = toModelScorer(policy)
+  const shared = new Set(decisions.map(({ event }) => event.event_id))
+  return (session) =>
+    session.events.some((event) => {
+      const { score: own, action, reasons } = score(event)
+      if (!shared.has(event.event_id)) return action !== 'ALLOW'
+      const scored = { ...event, rasp_score: own, rasp_action: action, reasons }
+      return decide(scored, policy).risk.action !== 'ALLOW'
+    })
+}
+
 const toCents = (text: string): number => Math.round(100 * Number(text))
 
-export function toFigures(counts: OutcomeCounts): Required<Figures> {
+export function toFigures(
+  counts: Omit<OutcomeCounts, 'recall' | 'harmed_share'>,
+): Required<Figures> {
   const { fraud, caught, missed, honest, harmed, harmed_users: harmedUsers, losses } = counts
   expect(losses.map(({ currency }) => currency)).toEqual(['EUR'])
   const [{ lost, caught: kept, missed: gone }] = losses as [Loss]

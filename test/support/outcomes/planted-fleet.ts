@@ -118,6 +118,9 @@ const drifting = ['network.vpn_active', 'network.datacenter_ip', 'network.tor_ip
 const fraudOfLabels = 0.25
 const olderShare = 0.7
 
+/** Money and users are not planted. */
+const noStakes = { losses: {}, honestUsers: [] }
+
 /** Makes a fleet. */
 export function makePlantedFleet(options: FleetOptions): PlantedFleet {
   const { seed, sessions, fraud = 0.01, draws = 20_000, drift = 1, moreUseless = {} } = options
@@ -148,7 +151,7 @@ export function makePlantedFleet(options: FleetOptions): PlantedFleet {
       const first = paths.slice(0, Math.floor(paths.length / 2))
       const seen = random() < 1 / 3 ? [placeOf(first), placeOf(paths)] : [placeOf(paths)]
       const labelled = drawLabels({ all, trueFraud, period }, options, random)
-      rows.push({ events: [...new Set(seen)], period, judged: 0, ...labelled })
+      rows.push({ events: [...new Set(seen)], period, judged: 0, ...labelled, ...noStakes })
       truths.push({ fraud: trueFraud, all, logOdds })
     }
   }

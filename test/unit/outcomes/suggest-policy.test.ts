@@ -158,9 +158,18 @@ const eventOf = (paths: readonly string[]) => {
   return { signals: toSignals(paths), server: {}, context, counts: new Map(), others: [] }
 }
 
+const noStakes = { losses: {}, honestUsers: [] }
+
 /** Sessions without a signal, then with the first and the second of two. */
 function toTable(rows: (Partial<OutcomeRow> & { paths: string[] })[]): OutcomeTable {
-  const none = { period: 'older' as const, fraud: 0, legitimate: 0, unlabelled: 0, judged: 0 }
+  const none = {
+    period: 'older' as const,
+    fraud: 0,
+    legitimate: 0,
+    unlabelled: 0,
+    judged: 0,
+    ...noStakes,
+  }
   return {
     events: rows.map(({ paths }) => eventOf(paths)),
     rows: rows.map(({ paths: _, ...row }, at) => ({ ...none, ...row, events: [at] })),

@@ -2880,6 +2880,13 @@ export interface paths {
                                                     low: number;
                                                     high: number;
                                                 };
+                                                harmed_users: number;
+                                                losses: {
+                                                    currency: string;
+                                                    lost: string;
+                                                    caught: string;
+                                                    missed: string;
+                                                }[];
                                             };
                                             block: {
                                                 threshold: number;
@@ -2903,6 +2910,13 @@ export interface paths {
                                                     low: number;
                                                     high: number;
                                                 };
+                                                harmed_users: number;
+                                                losses: {
+                                                    currency: string;
+                                                    lost: string;
+                                                    caught: string;
+                                                    missed: string;
+                                                }[];
                                             };
                                             at_equal_alerts: {
                                                 caught: number;
@@ -2949,6 +2963,13 @@ export interface paths {
                                                     low: number;
                                                     high: number;
                                                 };
+                                                harmed_users: number;
+                                                losses: {
+                                                    currency: string;
+                                                    lost: string;
+                                                    caught: string;
+                                                    missed: string;
+                                                }[];
                                             };
                                             block: {
                                                 threshold: number;
@@ -2972,6 +2993,13 @@ export interface paths {
                                                     low: number;
                                                     high: number;
                                                 };
+                                                harmed_users: number;
+                                                losses: {
+                                                    currency: string;
+                                                    lost: string;
+                                                    caught: string;
+                                                    missed: string;
+                                                }[];
                                             };
                                             at_equal_alerts: {
                                                 caught: number;

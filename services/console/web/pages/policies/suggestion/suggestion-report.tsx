@@ -173,13 +173,16 @@ const weightColumns: Column<Weight>[] = [
   {
     id: 'effect',
     head: 'Effect in log odds',
-    width: '13rem',
-    cell: ({ effect, why }) =>
-      effect === null
-        ? whyTexts[why]
-        : `${effect.log_odds.toFixed(2)} (${effect.low.toFixed(2)} to ${effect.high.toFixed(2)})`,
+    width: '21rem',
+    cell: ({ effect, why }) => toEffectText(effect, why),
   },
 ]
+
+function toEffectText(effect: Weight['effect'], why: Weight['why']): string {
+  if (effect === null) return whyTexts[why]
+  const name = why === 'weighed' ? effect.log_odds.toFixed(2) : whyTexts[why]
+  return `${name} (${effect.low.toFixed(2)} to ${effect.high.toFixed(2)})`
+}
 
 function Weights({ suggestion: { weights, factor } }: { suggestion: Suggestion }) {
   const changed = weights.filter(({ before, after }) => before !== after)
@@ -196,14 +199,15 @@ function Weights({ suggestion: { weights, factor } }: { suggestion: Suggestion }
           columns={weightColumns}
           heightClass="max-h-80"
           label="Points that change"
-          minWidth="58rem"
+          minWidth="66rem"
           rowKey={({ feature }) => feature}
           rows={changed}
         />
       )}
       <p className="text-muted text-sm">
-        {factor.toFixed(1)} points are one unit of log odds. {toCount(kept)} more keep their points:
-        too few labelled sessions have them to say anything.
+        {factor.toFixed(1)} points are one unit of log odds. Effects of few sessions are drawn
+        towards 0; the true one is in the interval in 95 of 100 cases. {toCount(kept)} more keep
+        their points: too few labelled sessions have them to say anything.
       </p>
     </div>
   )
