@@ -102,7 +102,20 @@ const suggestionSchema = z.object({
       tested: found
         .extend({ recall: rate, alerts_a_week: number })
         .describe('in the newer sessions'),
-      floor: z.object({ signals: z.array(z.string()), need: z.literal('all') }).nullable(),
+      floor: z
+        .object({
+          signals: z.array(z.string()),
+          need: z.enum(['any', 'all']),
+          least: z
+            .record(z.string(), z.union([z.literal(1), z.object({ whenFalse: z.literal(1) })]))
+            .describe('weights for those of its signals that score nothing: it would never hold'),
+        })
+        .nullable()
+        .describe('null where no floor says the same'),
+      group: z
+        .object({ category: z.string(), signals: z.array(z.string()) })
+        .nullable()
+        .describe('its signals as one fact; null where they are not of one category'),
     }),
   ),
   warnings: z.array(

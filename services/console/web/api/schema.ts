@@ -3058,7 +3058,16 @@ export interface paths {
                                         };
                                         floor: {
                                             signals: string[];
-                                            need: "all";
+                                            need: "any" | "all";
+                                            least: {
+                                                [key: string]: 1 | {
+                                                    whenFalse: 1;
+                                                };
+                                            };
+                                        } | null;
+                                        group: {
+                                            category: string;
+                                            signals: string[];
                                         } | null;
                                     }[];
                                     warnings: {

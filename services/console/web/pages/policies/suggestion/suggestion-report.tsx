@@ -3,19 +3,22 @@ import { Button } from '../../../components/button.tsx'
 import { Empty } from '../../../components/states.tsx'
 import { type Column, Table } from '../../../components/table.tsx'
 import { useExact } from '../../../components/time/time.tsx'
+import type { RuleFloor, RuleGroup } from '../policy-document.ts'
 import { Comparison, Deciles } from './comparison.tsx'
 import { toCount } from './figures.ts'
-import { type FloorOfRule, Rules } from './rules.tsx'
+import { Rules } from './rules.tsx'
 import type { Report, Suggestion } from './suggestion-run.ts'
 
 export function SuggestionReport({
   report,
   onDraft,
   onFloor,
+  onGroup,
 }: {
   report: Report
   onDraft: (document: unknown) => void
-  onFloor: (floor: FloorOfRule) => void
+  onFloor: (floor: RuleFloor) => void
+  onGroup: (group: RuleGroup) => void
 }) {
   const exact = useExact()
   const { active, suggestion, refused } = report
@@ -45,7 +48,7 @@ export function SuggestionReport({
       <Comparison suggestion={suggestion} />
       <Weights suggestion={suggestion} />
       <Deciles compared={suggestion.compared} />
-      <Rules onFloor={onFloor} rules={suggestion.rules} />
+      <Rules onFloor={onFloor} onGroup={onGroup} rules={suggestion.rules} />
     </div>
   )
 }
