@@ -7,6 +7,7 @@ import { dayMs } from '#shared/core/base/instants.ts'
 import { outcomeRowsMax, trainingShare } from '#shared/core/base/limits/policies.ts'
 import { toLabelledSessionsSql } from '#shared/core/outcomes/coverage-sql.ts'
 import { addLosses, toLossTextsSql } from '#shared/core/outcomes/outcome-counts.ts'
+import { toDeclaredSql, withDeclared } from '#shared/core/outcomes/suggest/declared-points.ts'
 import type {
   OutcomeEvent,
   OutcomeRow,
@@ -27,7 +28,7 @@ import { categories, type Signals } from '#shared/core/signals/signal-definition
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import { countKey, toWindowText } from '#shared/core/velocity/correlation.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { findContexts } from './backtest-pattern-store.ts'
+import { findContexts, isNewerThanPattern } from './backtest-pattern-store.ts'
 import { inDevices, inRange } from './backtest-slice-store.ts'
 import { backtestSettings, createBacktestStore, toSliceParams } from './backtest-store.ts'
 
@@ -48,6 +49,7 @@ export type ReadOutcomes = {
 type Select = <Row>(query: string, params?: Record<string, unknown>) => Promise<Row[]>
 
 const separator = '\t'
+type KindParts = [pattern: string, context: string, findings: string, declared: string]
 
 /**
  * Reads the table.
@@ -123,12 +125,15 @@ type SessionQuery = { range: OutcomeRange; policy: Policy; contextSql: string }
 
 /** One row for each session: the kinds of its events, and whether it is of the older period. */
 function toSessionsSql({ range, policy, contextSql }: SessionQuery, where: string): string {
+  // What the catalog got after the pattern was made says more than the pattern.
+  const undeclared = { ...policy, signals: undefined }
   return `
     select device_id, session_id, arraySort(groupUniqArray(kind)) as kinds,
       min(received_at) < fromUnixTimestamp64Milli({split:Int64}) as is_older
     from (
       select device_id, session_id, received_at,
-        concat(pattern, '\\t', toString(${contextSql}), '\\t', findings) as kind
+        concat(if(${isNewerThanPattern([undeclared])}, '', pattern), '\\t',
+          toString(${contextSql}), '\\t', findings, '\\t', ${toDeclaredSql(policy)}) as kind
       from telemetry final
       left any join (${toFindingsSql(policy)}) as decided using (device_id, session_id, event_id)
       where ${inRange(range)} and not has(flags, ${quoteText(sandboxForced)}) and ${where}
@@ -251,12 +256,13 @@ function createSum(
   const toPlace = (kind: string): number | null => {
     const present = places.get(kind)
     if (present !== undefined) return present
-    const [pattern, context, findings] = kind.split(separator) as [string, string, string]
+    const [pattern, context, findings, declared] = kind.split(separator) as KindParts
     const known = patterns.get(pattern)
     const here = contextOf.get(context)
     if (known === undefined || here === undefined) return null
     places.set(kind, events.length)
-    events.push({ ...known, context: here, ...parseFindings(findings, policy) })
+    const signals = withDeclared(known.signals, policy, declared)
+    events.push({ ...known, signals, context: here, ...parseFindings(findings, policy) })
     return events.length - 1
   }
   const find = (kinds: readonly string[], isOlder: unknown): OutcomeRow | null => {

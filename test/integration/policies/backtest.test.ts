@@ -15,6 +15,7 @@ import {
   noScores,
   type ScoreCounts,
 } from '#shared/core/outcomes/score-distribution.ts'
+import { toFeatures, withPoints } from '#shared/core/outcomes/suggest/features.ts'
 import {
   countScores,
   type OutcomeRow,
@@ -62,7 +63,11 @@ import {
 import { seed } from '../../support/process/seed.ts'
 import { until } from '../../support/process/until.ts'
 import { anyEvent } from '../../support/scoring/backtest-cases.ts'
-import { type ModelAlert, modelBacktest } from '../../support/scoring/backtest-model.ts'
+import {
+  type ModelAlert,
+  modelBacktest,
+  toModelScorer,
+} from '../../support/scoring/backtest-model.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -667,6 +672,78 @@ describe('a suggestion', () => {
     const known = step.value!.table.rows.reduce((sum, row) => sum + row.fraud + row.legitimate, 0)
     const { fraud, honest } = countFigures(outcomes.sessions, sinceMs)
     expect(known).toBe(fraud + honest)
+  })
+
+  it('reads the signals that the tenant declares, which no pattern has', async () => {
+    const { root, ecosystem } = defaultPolicy.categories
+    const own = policySchema.parse({
+      ...defaultPolicy,
+      signals: {
+        'root.own_check': { type: 'boolean' },
+        'root.own_age': { type: 'number' },
+        'ecosystem.own_state': { type: 'string' },
+        'ecosystem.own_list': { type: 'strings' },
+      },
+      categories: {
+        ...defaultPolicy.categories,
+        root: { ...root, signals: { ...root.signals, own_age: { atLeast: 2.5, weight: 50 } } },
+        ecosystem: {
+          ...ecosystem,
+          signals: {
+            ...ecosystem.signals,
+            own_state: { values: { odd: 7, bad: 30 } },
+            own_list: { values: { '(empty)': 9, x: 11 }, unless: ['y'] },
+          },
+        },
+      },
+      suppressions: [
+        { signals: ['root.own_age'], platforms: ['ios'], expiresAt: null, reason: 'test' },
+      ],
+    })
+    const shown: Record<string, Record<string, unknown>>[] = [
+      {},
+      { root: { own_check: true, magisk_detected: true } },
+      { root: { own_check: false, own_age: 3 } },
+      { root: { own_age: 2 }, ecosystem: { own_state: 'bad' } },
+      { root: { own_age: '3' }, ecosystem: { own_state: ['bad'], own_list: 'x' } },
+      { ecosystem: { own_state: 'odd', own_list: [] } },
+      { root: { own_age: 9 }, ecosystem: { own_list: ['x', 'z'] } },
+      { ecosystem: { own_list: ['x', 'y'], developer_mode: true } },
+    ]
+    const mine = makeEvents(
+      [...shown, ...shown].map((signals, n) => ({
+        tenantId: 'own',
+        deviceId: `own-${n}`,
+        sessionId: `own-${n}`,
+        nonce: n,
+        receivedAtMs: learnStartMs + n,
+        signals,
+        more: {
+          sdk_meta: { sdk_version: '1', platform: n < 8 ? 'ios' : 'android', batch_type: '' },
+        },
+      })),
+    )
+    await store(mine)
+    const range = { tenantId: 'own', sinceMs: learnStartMs }
+    const reading = readOutcomeTable(clickhouse, { range, policy: own })
+    let step = await reading.next()
+    while (!step.done) step = await reading.next()
+    const { table, leftOut } = step.value!
+    expect(leftOut).toBe(0)
+    const model = toModelScorer(own)
+    const expectedScores = noScores()
+    for (const event of mine) expectedScores.unlabelled[model(event).score]!++
+    expect(countScores(table.rows, scoreEvents(own, table.events))).toEqual(expectedScores)
+    const { features, columnsOf } = toFeatures(own)
+    const check = features.findIndex(({ name }) => name === 'root.own_check')
+    expect(features[check]!.today).toBe(0)
+    const sessions = table.rows.filter(({ events: [event] }) => {
+      return columnsOf(table.events[event!]!).includes(check)
+    })
+    expect(sessions.reduce((sum, { unlabelled }) => sum + unlabelled, 0)).toBe(2)
+    const points = features.map(({ name, today }) => (name === 'root.own_check' ? 21 : today))
+    const drafted = withPoints(own, features, points).categories.root.signals
+    expect(drafted).toEqual({ ...own.categories.root.signals, own_check: 21 })
   })
 
   it('is a draft on the command line, and nothing is set', async () => {
