@@ -41,6 +41,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   identity: () => import('./identity/identity.ts'),
   console: () => import('./console/console.ts'),
   labels: () => import('./outcomes/labels.ts'),
+  'suggest-stored': () => import('./outcomes/suggest-stored.ts'),
 }
 
 /**
@@ -78,6 +79,7 @@ const together: [name: string, ...options: string[]][] = [
   ['backtest', '--pairs', '100000'],
   ['cookbook'],
   ['labels'],
+  ['suggest-stored'],
   ['console', '--rounds', '2', '--requests', '10'],
 ]
 

@@ -28,7 +28,6 @@ import {
 } from '../../support/outcomes/planted-fleet.ts'
 import { type Check, type Figure, publishReport, single } from '../report.ts'
 import { type Spread, toSpread } from '../spread.ts'
-import { measureStored, type StoredMeasure } from './stored-history.ts'
 
 type Fleet = {
   name: string
@@ -226,15 +225,12 @@ const insidePercentMin = 93.6
 
 export async function run(args: string[]): Promise<void> {
   const options = {
-    // Events of a history in ClickHouse; 0 leaves it out. Filling ten million takes minutes.
-    stored: { type: 'string', default: '0' },
     rounds: { type: 'string', default: '5' },
     events: { type: 'string', default: '10000000' },
     seed: { type: 'string', default: '1' },
   } as const
   const { values } = parseArgs({ args, options })
   const [rounds, events, seed] = [values.rounds, values.events, values.seed].map(Number)
-  const stored = Number(values.stored)
   const figures: Figure[] = []
   const checks: Check[] = []
   const seconds: number[] = []
@@ -274,28 +270,14 @@ export async function run(args: string[]): Promise<void> {
       mibMax,
     ),
   )
-  const read = stored > 0 ? await measureStored(stored, 50_000) : null
-  if (read !== null) figures.push(...toStoredFigures(read))
-  const command = `npm run bench -- outcomes --rounds ${rounds} --events ${events} --seed ${seed}`
   publishReport({
-    part: stored > 0 ? 'outcomes, stored' : 'outcomes',
-    command: stored > 0 ? `${command} --stored ${stored}` : command,
-    versions: read === null ? {} : { clickhouse: read.version },
-    durability: read === null ? 'no server' : 'nothing is written',
+    part: 'outcomes',
+    command: `npm run bench -- outcomes --rounds ${rounds} --events ${events} --seed ${seed}`,
+    versions: {},
+    durability: 'no server',
     figures,
     checks,
   })
-}
-
-function toStoredFigures(read: StoredMeasure): Figure[] {
-  const { events, sessions, labelled, readSeconds, suggestSeconds, engineMiB } = read
-  print(`${events} events of ${sessions} sessions, ${labelled} of them labelled, ${read.rows} rows`)
-  const both = readSeconds + suggestSeconds
-  return [
-    single(`reading and suggesting from ${events} stored events`, 's', both, secondsMax),
-    single('the part that ClickHouse reads', 's', readSeconds),
-    single('memory of its largest query', 'MiB', engineMiB, mibMax),
-  ]
 }
 
 const meanOf = (rounds: readonly Measured[], of: (one: Measured) => number): string =>
