@@ -123,26 +123,44 @@ async function findSpan(select: Select, range: OutcomeRange): Promise<Span | nul
 
 type SessionQuery = { range: OutcomeRange; policy: Policy; contextSql: string }
 
+/** What is known of a labelled session, beside its kinds. */
+const known = ['outcome', 'label_ids', 'losses', 'users'] as const
+
+/** Devices of a slice, or the labelled sessions with what is known of them. */
+type Some = { slice: BacktestSlice } | 'labelled'
+
 /** One row for each session: the kinds of its events, and whether it is of the older period. */
-function toSessionsSql({ range, policy, contextSql }: SessionQuery, where: string): string {
+function toSessionsSql({ range, policy, contextSql }: SessionQuery, some: Some): string {
+  const isLabelled = some === 'labelled'
+  const where = isLabelled ? 'true' : inDevices(some.slice)
+  const more = (sql: (name: string) => string) => (isLabelled ? known.map(sql).join('') : '')
+  // To find labelled sessions takes seconds: they are joined and not also looked for.
+  const labelled = `
+      inner join (
+        select device_id, session_id${known.map((name) => `, ${name}`).join('')} from (${labelledSql})
+      ) as labelled using (device_id, session_id)`
   // What the catalog got after the pattern was made says more than the pattern.
   const undeclared = { ...policy, signals: undefined }
   return `
     select device_id, session_id, arraySort(groupUniqArray(kind)) as kinds,
       min(received_at) < fromUnixTimestamp64Milli({split:Int64}) as is_older
+      ${more((name) => `, any(${name}) as ${name}`)}
     from (
-      select device_id, session_id, received_at,
+      select device_id, session_id, received_at ${more((name) => `, ${name}`)},
         concat(if(${isNewerThanPattern([undeclared])}, '', pattern), '\\t',
           toString(${contextSql}), '\\t', findings, '\\t', ${toDeclaredSql(policy)}) as kind
       from telemetry final
-      left any join (${toFindingsSql(policy)}) as decided using (device_id, session_id, event_id)
+      ${isLabelled ? labelled : ''}
+      left any join (${toFindingsSql(policy, where)}) as decided
+        using (device_id, session_id, event_id)
       where ${inRange(range)} and not has(flags, ${quoteText(sandboxForced)}) and ${where}
     )
     group by device_id, session_id`
 }
 
 const toCountedQuery = (query: SessionQuery, slice: BacktestSlice): string => `
-  select kinds, is_older, toFloat64(count()) from (${toSessionsSql(query, inDevices(slice))})
+  select kinds, is_older, toFloat64(count())
+  from (${toSessionsSql(query, { slice })})
   group by kinds, is_older`
 
 // A number that JavaScript has exactly. Two of a million users are one in one of 18,000 tenants.
@@ -153,11 +171,7 @@ const toLabelledQuery = (query: SessionQuery): string => `
   select kinds, is_older, outcome = 'fraud', length(label_ids) <= alerts, toFloat64(count()),
     ${toLossTextsSql('sumMap(losses)')},
     groupUniqArrayArrayIf(arrayMap(user -> ${userSql}, users), outcome = 'legitimate')
-  from (${toSessionsSql(
-    query,
-    `(device_id, session_id) in (select device_id, session_id from (${labelledSql}))`,
-  )}) as session
-  inner join (${labelledSql}) as labelled using (device_id, session_id)
+  from (${toSessionsSql(query, 'labelled')}) as session
   left any join (
     select device_id, session_id, count() as alerts
     from alerts_replica final
@@ -173,8 +187,9 @@ const windowKey = ({ metric, windowSeconds }: Policy['velocity'][number]): strin
 /**
  * Of each event with a decision what was found beside its signals: counts of the policy's rules by
  * the highest limit that they are above, and other findings with their points.
+ * @param where of the events' devices: reasons are long texts to read
  */
-function toFindingsSql(policy: Policy): string {
+function toFindingsSql(policy: Policy, where: string): string {
   const bounds = policy.velocity.map((rule) => {
     const limits = [rule.threshold, ...(rule.steps ?? []).map(({ above }) => above)]
     return `${quoteText(windowKey(rule))}, cast([${limits.join(', ')}] as Array(Int64))`
@@ -201,7 +216,7 @@ function toFindingsSql(policy: Policy): string {
       ), JSONExtractArrayRaw(reasons))
     )), ',') as findings
     from decisions final
-    where ${ofTenant} and received_at >= fromUnixTimestamp64Milli({since:Int64})`
+    where ${ofTenant} and received_at >= fromUnixTimestamp64Milli({since:Int64}) and ${where}`
 }
 
 type KnownPattern = { signals: Signals; server: SignalPattern['server'] }
