@@ -73,6 +73,7 @@ import { startNats, type TestNats } from '../../support/servers/nats/nats-server
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { makeEvents } from '../../support/telemetry/accepted-events.ts'
 import {
+  askHarmedUsers,
   countFigures,
   readViewFigures,
   storeShadow,
@@ -649,6 +650,15 @@ describe('a suggestion', () => {
     const all = await read(90)
     expect(all.counts).toEqual(outcomes.expected)
     expect(all.days).toBeCloseTo(60, 1)
+    // Of each honest user the session with the highest score counts, wherever it was labelled.
+    const highest = new Map<string, number>()
+    for (const { outcome, userId, riskScore } of outcomes.sessions) {
+      if (outcome !== 'legitimate') continue
+      highest.set(userId, Math.max(riskScore, highest.get(userId) ?? 0))
+    }
+    const users = new Array<number>(101).fill(0)
+    for (const score of highest.values()) users[score]!++
+    expect(all.honest_users).toEqual(users)
     const count = (of: FoundScores) => countAlerts(of.counts, 0)
     // One session an hour, for 50 of the 60 days.
     expect(count(await read(20))).toBe(10 * 24)
@@ -834,6 +844,21 @@ describe('the figures of one policy and period', () => {
         countFigures(outcomes.sessions, sinceMs, toDecidedUnder(draft, outcomes)),
       )
     }
+  })
+
+  it('are those of the cookbook: honest users with an alert', async () => {
+    const harmed = outcomes.sessions.filter(
+      ({ outcome, events: [event] }) =>
+        outcome === 'legitimate' &&
+        outcomes.alerts.some((alert) => alert.session_id === event!.body.session_id),
+    )
+    const [row] = await askHarmedUsers(clickhouse, 'learn', learnStartMs)
+    expect(harmed.length).toBeGreaterThan(1)
+    expect(row).toMatchObject({
+      honest_sessions: countFigures(outcomes.sessions, learnStartMs).honest,
+      harmed_sessions: harmed.length,
+      harmed_users: new Set(harmed.map(({ userId }) => userId)).size,
+    })
   })
 
   it('end where the period ends', async () => {

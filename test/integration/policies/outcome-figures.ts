@@ -1,5 +1,6 @@
 // The outcomes of one tenant's sessions as every figure of them says: rule performance, backtest,
 // shadow comparison, suggestion, overview and the view of analysts, beside plain counting.
+import { readFileSync } from 'node:fs'
 import { expect } from 'vitest'
 import type { Loss, OutcomeCounts } from '#shared/core/outcomes/outcome-counts.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -114,6 +115,28 @@ export async function readViewFigures(
   const { lost, kept, ...counts } = row!
   const money = { lost: Math.round(100 * lost), caught: Math.round(100 * kept) }
   return { ...(counts as Required<Figures>), money }
+}
+
+const harmedUsersFile = new URL(
+  '../../../clickhouse/cookbook/43-harmed-honest-users.sql',
+  import.meta.url,
+)
+
+type HarmedUsers = { honest_sessions: number; harmed_sessions: number; harmed_users: number }
+
+/** Asks the cookbook's question of honest users, newest version of the policy first. */
+export async function askHarmedUsers(
+  clickhouse: Clickhouse,
+  tenantId: string,
+  sinceMs: number,
+): Promise<HarmedUsers[]> {
+  const result = await clickhouse.query({
+    query: readFileSync(harmedUsersFile, 'utf8'),
+    query_params: { tenant: tenantId, from: new Date(sinceMs), to: new Date('2100-01-01') },
+    clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
+    format: 'JSONEachRow',
+  })
+  return result.json<HarmedUsers>()
 }
 
 /** Stores the decisions of a shadow policy that is the active one, and returns its hash. */
