@@ -137,7 +137,8 @@ function toSessionsSql({ range, policy, contextSql }: SessionQuery, some: Some):
   // To find labelled sessions takes seconds: they are joined and not also looked for.
   const labelled = `
       inner join (
-        select device_id, session_id${known.map((name) => `, ${name}`).join('')} from (${labelledSql})
+        select device_id, session_id, ${known.join(', ')}
+        from (${labelledSql})
       ) as labelled using (device_id, session_id)`
   // What the catalog got after the pattern was made says more than the pattern.
   const undeclared = { ...policy, signals: undefined }

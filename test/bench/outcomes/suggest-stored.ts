@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- suggest-stored [--events 10000000] [--labels 50000]`: a suggestion over a stored
  * history, as the console makes it: ClickHouse reads sessions, decisions and labels, and this
- * process computes. What the labels say is drawn by the score, since here only the work counts. Each
+ * process computes. What labels say is drawn by the score, since here only the work counts. Each
  * query is listed with what it read. Filling ten million events takes minutes.
  */
 import { setTimeout } from 'node:timers/promises'

@@ -126,6 +126,7 @@ const toJudged = (
   action: riskScore >= defaultPolicy.thresholds.block ? 'BLOCK' : 'REVIEW',
   risk_score: riskScore,
   rasp_score: 0,
+  policy_version: 1,
   created_at: toInstant(atMs + 2_000),
 })
 
