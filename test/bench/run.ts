@@ -42,6 +42,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   console: () => import('./console/console.ts'),
   labels: () => import('./outcomes/labels.ts'),
   pages: () => import('./console/pages.ts'),
+  'suggest-stored': () => import('./outcomes/suggest-stored.ts'),
 }
 
 /**
@@ -80,6 +81,7 @@ const together: [name: string, ...options: string[]][] = [
   ['cookbook'],
   ['labels'],
   ['pages', '--events', '1000000', '--rounds', '3'],
+  ['suggest-stored'],
   ['console', '--rounds', '2', '--requests', '10'],
 ]
 

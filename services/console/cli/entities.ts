@@ -1,4 +1,5 @@
 /** `di devices show` and `di users show`: what the pages of a device and of a user have. */
+import { withPercentile } from '#shared/core/outcomes/percentile-text.ts'
 import { type Answer, command, group } from './commands.ts'
 import { toTenantPath } from './context.ts'
 import { type Column, toColumns, toConnectionText, toFields, toTime } from './tables.ts'
@@ -59,7 +60,7 @@ function toDeviceText({ device, alerts, signal_changes: changes, links }: Device
       device_id: device.device_id,
       first_seen: toTime(device.first_seen_at),
       last_seen: toTime(device.last_seen_at),
-      risk_score: device.risk_score,
+      risk_score: withPercentile(device.risk_score, device.risk_percentile),
       device_score: device.peak_rasp_score,
       install: toInstallText(device.install),
       connection: toConnectionText(device.connection),

@@ -1,6 +1,7 @@
 /** Schemas of suggested policies: the query, and the lines of the response. */
 import { z } from 'zod'
 import { policySchema } from '#shared/core/policies/policy.ts'
+import { outcomeCounts } from '../analytics/outcome-schemas.ts'
 
 /** Sessions of a quarter: fraud is known some weeks after it happened. */
 export const suggestionDaysDefault = 90
@@ -41,6 +42,8 @@ const thresholdFigures = z.object({
   recall: rate,
   precision: rate,
   harm: rate,
+  harmed_users: outcomeCounts.harmed_users,
+  losses: outcomeCounts.losses.describe('with this threshold'),
 })
 
 const figures = z.object({
@@ -71,8 +74,8 @@ const weightSchema = z.object({
   effect: z
     .object({ log_odds: number, low: number, high: number })
     .nullable()
-    .describe('what it adds to the log odds of fraud, with its interval of 95 %'),
-  points: range.nullable().describe('points from cases drawn again'),
+    .describe('what it adds to the log odds of fraud, 0 without a weight; its interval of 95 %'),
+  points: range.nullable().describe('the interval in points; null without a weight'),
 })
 
 const thresholds = z.object({ review: count, block: count })
@@ -99,7 +102,20 @@ const suggestionSchema = z.object({
       tested: found
         .extend({ recall: rate, alerts_a_week: number })
         .describe('in the newer sessions'),
-      floor: z.object({ signals: z.array(z.string()), need: z.literal('all') }).nullable(),
+      floor: z
+        .object({
+          signals: z.array(z.string()),
+          need: z.enum(['any', 'all']),
+          least: z
+            .record(z.string(), z.union([z.literal(1), z.object({ whenFalse: z.literal(1) })]))
+            .describe('weights for those of its signals that score nothing: it would never hold'),
+        })
+        .nullable()
+        .describe('null where no floor says the same'),
+      group: z
+        .object({ category: z.string(), signals: z.array(z.string()) })
+        .nullable()
+        .describe('its signals as one fact; null where they are not of one category'),
     }),
   ),
   warnings: z.array(

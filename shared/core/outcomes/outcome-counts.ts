@@ -42,8 +42,8 @@ export type OutcomeSums = {
   honest: number
   harmed: number
   harmed_users: number
-  lost: Record<string, string>
-  lost_caught: Record<string, string>
+  lost: KnownLosses
+  lost_caught: KnownLosses
 }
 
 export const noOutcomes: OutcomeSums = {
@@ -73,7 +73,9 @@ export const judgedSessionsSql = `
 
 const sumsType = `Tuple(fraud UInt64, caught UInt64, honest UInt64, harmed UInt64,
   harmed_users UInt64, lost Map(String, String), lost_caught Map(String, String))`
-const toTexts = (losses: string) => `mapApply((c, a) -> (toString(c), toString(a)), ${losses})`
+/** SQL: amounts by currency as decimal texts, which no binary number touches. */
+export const toLossTextsSql = (losses: string): string =>
+  `mapApply((c, a) -> (toString(c), toString(a)), ${losses})`
 
 /**
  * SQL: an `OutcomeSums` of labelled sessions.
@@ -86,9 +88,53 @@ export const toOutcomeSumsSql = (hasAlert: string): string => `
     countIf(outcome = 'legitimate'),
     countIf(outcome = 'legitimate' and ${hasAlert}),
     length(groupUniqArrayArrayIf(users, outcome = 'legitimate' and ${hasAlert})),
-    ${toTexts('sumMap(losses)')},
-    ${toTexts(`sumMapIf(losses, ${hasAlert})`)}
+    ${toLossTextsSql('sumMap(losses)')},
+    ${toLossTextsSql(`sumMapIf(losses, ${hasAlert})`)}
   ), '${sumsType}')`
+
+type KnownLosses = Readonly<Record<string, string>>
+
+/** Labelled sessions of which the same is known. */
+export type KnownSessions = {
+  fraud: number
+  legitimate: number
+  /** Of the fraud; by currency, as decimal texts. */
+  losses: KnownLosses
+  /** Users and accounts of the legitimate ones, each as a number. */
+  honestUsers: readonly number[]
+}
+
+/** Sums as `toOutcomeSumsSql` does. @param hasAlert of each group of sessions */
+export function sumOutcomes<Known extends KnownSessions>(
+  all: readonly Known[],
+  hasAlert: (sessions: Known) => boolean,
+): OutcomeSums {
+  const sums = { fraud: 0, caught: 0, honest: 0, harmed: 0 }
+  const harmedUsers = new Set<number>()
+  let lost: KnownLosses = {}
+  let lostCaught: KnownLosses = {}
+  for (const sessions of all) {
+    const { fraud, legitimate, losses, honestUsers } = sessions
+    sums.fraud += fraud
+    sums.honest += legitimate
+    lost = addLosses(lost, losses)
+    if (!hasAlert(sessions)) continue
+    sums.caught += fraud
+    sums.harmed += legitimate
+    lostCaught = addLosses(lostCaught, losses)
+    for (const user of honestUsers) harmedUsers.add(user)
+  }
+  return { ...sums, harmed_users: harmedUsers.size, lost, lost_caught: lostCaught }
+}
+
+/** Sums of decimal texts by currency. */
+export function addLosses(one: KnownLosses, other: KnownLosses): Record<string, string> {
+  const sums: Record<string, string> = { ...one }
+  for (const [currency, amount] of Object.entries(other)) {
+    sums[currency] = toDecimal(toUnits(sums[currency]) + toUnits(amount))
+  }
+  return sums
+}
 
 /** SQL: an `OutcomeMoves` from the SQL of whether a session has an alert before and after. */
 export const toOutcomeMovesSql = (before: string, after: string): string => `

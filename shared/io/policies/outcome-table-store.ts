@@ -6,6 +6,8 @@
 import { dayMs } from '#shared/core/base/instants.ts'
 import { outcomeRowsMax, trainingShare } from '#shared/core/base/limits/policies.ts'
 import { toLabelledSessionsSql } from '#shared/core/outcomes/coverage-sql.ts'
+import { addLosses, toLossTextsSql } from '#shared/core/outcomes/outcome-counts.ts'
+import { toDeclaredSql, withDeclared } from '#shared/core/outcomes/suggest/declared-points.ts'
 import type {
   OutcomeEvent,
   OutcomeRow,
@@ -26,7 +28,7 @@ import { categories, type Signals } from '#shared/core/signals/signal-definition
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import { countKey, toWindowText } from '#shared/core/velocity/correlation.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { findContexts } from './backtest-pattern-store.ts'
+import { findContexts, isNewerThanPattern } from './backtest-pattern-store.ts'
 import { inDevices, inRange } from './backtest-slice-store.ts'
 import { backtestSettings, createBacktestStore, toSliceParams } from './backtest-store.ts'
 
@@ -47,6 +49,7 @@ export type ReadOutcomes = {
 type Select = <Row>(query: string, params?: Record<string, unknown>) => Promise<Row[]>
 
 const separator = '\t'
+type KindParts = [pattern: string, context: string, findings: string, declared: string]
 
 /**
  * Reads the table.
@@ -120,33 +123,56 @@ async function findSpan(select: Select, range: OutcomeRange): Promise<Span | nul
 
 type SessionQuery = { range: OutcomeRange; policy: Policy; contextSql: string }
 
+/** What is known of a labelled session, beside its kinds. */
+const known = ['outcome', 'label_ids', 'losses', 'users'] as const
+
+/** Devices of a slice, or the labelled sessions with what is known of them. */
+type Some = { slice: BacktestSlice } | 'labelled'
+
 /** One row for each session: the kinds of its events, and whether it is of the older period. */
-function toSessionsSql({ range, policy, contextSql }: SessionQuery, where: string): string {
+function toSessionsSql({ range, policy, contextSql }: SessionQuery, some: Some): string {
+  const isLabelled = some === 'labelled'
+  const where = isLabelled ? 'true' : inDevices(some.slice)
+  const more = (sql: (name: string) => string) => (isLabelled ? known.map(sql).join('') : '')
+  // To find labelled sessions takes seconds: they are joined and not also looked for.
+  const labelled = `
+      inner join (
+        select device_id, session_id, ${known.join(', ')}
+        from (${labelledSql})
+      ) as labelled using (device_id, session_id)`
+  // What the catalog got after the pattern was made says more than the pattern.
+  const undeclared = { ...policy, signals: undefined }
   return `
     select device_id, session_id, arraySort(groupUniqArray(kind)) as kinds,
       min(received_at) < fromUnixTimestamp64Milli({split:Int64}) as is_older
+      ${more((name) => `, any(${name}) as ${name}`)}
     from (
-      select device_id, session_id, received_at,
-        concat(pattern, '\\t', toString(${contextSql}), '\\t', findings) as kind
+      select device_id, session_id, received_at ${more((name) => `, ${name}`)},
+        concat(if(${isNewerThanPattern([undeclared])}, '', pattern), '\\t',
+          toString(${contextSql}), '\\t', findings, '\\t', ${toDeclaredSql(policy)}) as kind
       from telemetry final
-      left any join (${toFindingsSql(policy)}) as decided using (device_id, session_id, event_id)
+      ${isLabelled ? labelled : ''}
+      left any join (${toFindingsSql(policy, where)}) as decided
+        using (device_id, session_id, event_id)
       where ${inRange(range)} and not has(flags, ${quoteText(sandboxForced)}) and ${where}
     )
     group by device_id, session_id`
 }
 
 const toCountedQuery = (query: SessionQuery, slice: BacktestSlice): string => `
-  select kinds, is_older, toFloat64(count()) from (${toSessionsSql(query, inDevices(slice))})
+  select kinds, is_older, toFloat64(count())
+  from (${toSessionsSql(query, { slice })})
   group by kinds, is_older`
+
+// A number that JavaScript has exactly. Two of a million users are one in one of 18,000 tenants.
+const userSql = 'toFloat64(bitAnd(sipHash64(user), 9007199254740991))'
 
 /** A session is known by judging alone when every label that covers it is an alert. */
 const toLabelledQuery = (query: SessionQuery): string => `
-  select kinds, is_older, outcome = 'fraud', length(label_ids) <= alerts, toFloat64(count())
-  from (${toSessionsSql(
-    query,
-    `(device_id, session_id) in (select device_id, session_id from (${labelledSql}))`,
-  )}) as session
-  inner join (${labelledSql}) as labelled using (device_id, session_id)
+  select kinds, is_older, outcome = 'fraud', length(label_ids) <= alerts, toFloat64(count()),
+    ${toLossTextsSql('sumMap(losses)')},
+    groupUniqArrayArrayIf(arrayMap(user -> ${userSql}, users), outcome = 'legitimate')
+  from (${toSessionsSql(query, 'labelled')}) as session
   left any join (
     select device_id, session_id, count() as alerts
     from alerts_replica final
@@ -162,8 +188,9 @@ const windowKey = ({ metric, windowSeconds }: Policy['velocity'][number]): strin
 /**
  * Of each event with a decision what was found beside its signals: counts of the policy's rules by
  * the highest limit that they are above, and other findings with their points.
+ * @param where of the events' devices: reasons are long texts to read
  */
-function toFindingsSql(policy: Policy): string {
+function toFindingsSql(policy: Policy, where: string): string {
   const bounds = policy.velocity.map((rule) => {
     const limits = [rule.threshold, ...(rule.steps ?? []).map(({ above }) => above)]
     return `${quoteText(windowKey(rule))}, cast([${limits.join(', ')}] as Array(Int64))`
@@ -190,7 +217,7 @@ function toFindingsSql(policy: Policy): string {
       ), JSONExtractArrayRaw(reasons))
     )), ',') as findings
     from decisions final
-    where ${ofTenant} and received_at >= fromUnixTimestamp64Milli({since:Int64})`
+    where ${ofTenant} and received_at >= fromUnixTimestamp64Milli({since:Int64}) and ${where}`
 }
 
 type KnownPattern = { signals: Signals; server: SignalPattern['server'] }
@@ -225,6 +252,8 @@ type LabelledRow = [
   isFraud: boolean | number,
   isJudged: boolean | number,
   sessions: number,
+  losses: Record<string, string>,
+  honestUsers: number[],
 ]
 
 type KnownContext = ScoringContext & { context: number }
@@ -243,12 +272,13 @@ function createSum(
   const toPlace = (kind: string): number | null => {
     const present = places.get(kind)
     if (present !== undefined) return present
-    const [pattern, context, findings] = kind.split(separator) as [string, string, string]
+    const [pattern, context, findings, declared] = kind.split(separator) as KindParts
     const known = patterns.get(pattern)
     const here = contextOf.get(context)
     if (known === undefined || here === undefined) return null
     places.set(kind, events.length)
-    events.push({ ...known, context: here, ...parseFindings(findings, policy) })
+    const signals = withDeclared(known.signals, policy, declared)
+    events.push({ ...known, signals, context: here, ...parseFindings(findings, policy) })
     return events.length - 1
   }
   const find = (kinds: readonly string[], isOlder: unknown): OutcomeRow | null => {
@@ -259,15 +289,18 @@ function createSum(
     const own = kinds.map(toPlace)
     if (own.includes(null) || rows.size >= outcomeRowsMax) return null
     const counts = { fraud: 0, legitimate: 0, unlabelled: 0, judged: 0 }
-    const row: OutcomeRow = { events: own as number[], period, ...counts }
+    const known = { losses: {}, honestUsers: [] }
+    const row: OutcomeRow = { events: own as number[], period, ...counts, ...known }
     rows.set(key, row)
     return row
   }
   return {
     addLabelled: (labelled: readonly LabelledRow[]) => {
-      for (const [kinds, isOlder, isFraud, isJudged, count] of labelled) {
+      for (const [kinds, isOlder, isFraud, isJudged, count, losses, users] of labelled) {
         const row = find(kinds, isOlder)
         if (row === null) continue
+        row.losses = addLosses(row.losses, losses)
+        row.honestUsers = [...new Set([...row.honestUsers, ...users])]
         if (isFraud) row.fraud += count
         else row.legitimate += count
         if (isFraud && isJudged) row.judged += count

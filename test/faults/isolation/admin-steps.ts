@@ -218,6 +218,18 @@ const backtest: Step = async (client) => {
   client.expect(isRight, request, answer, 'counts events of others')
 }
 
+/** Nothing is labelled, so it is refused, and says how many sessions of the tenant it read. */
+const suggestion: Step = async (client) => {
+  const request = at(client, '/policy/suggestion', { method: 'POST', mayBeBusy: true })
+  const answer = await client.call(request)
+  if (answer.status === 503) return
+  const last = answer.text.trim().split('\n').at(-1) ?? ''
+  const { report } = JSON.parse(last) as { report?: { sessions: number; tenant_id: string } }
+  const { tenant_id: tenantId, eventIds } = client.tenant
+  const isOwn = report?.tenant_id === tenantId && report.sessions <= eventIds.length
+  client.expect(isOwn, request, answer, 'counts sessions of others')
+}
+
 /** An operator's SQL query returns only rows of the path's tenant, although it names no tenant. */
 const runSql: Step = async (client) => {
   const body = { sql: 'select tenant_id, * from events order by rand() limit 20' }
@@ -269,4 +281,5 @@ export const adminSteps: (readonly [weight: number, step: Step])[] = [
   [0.3, setPolicy],
   [1, settle],
   [0.05, backtest],
+  [0.05, suggestion],
 ]

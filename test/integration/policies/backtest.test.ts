@@ -15,6 +15,7 @@ import {
   noScores,
   type ScoreCounts,
 } from '#shared/core/outcomes/score-distribution.ts'
+import { toFeatures, withPoints } from '#shared/core/outcomes/suggest/features.ts'
 import {
   countScores,
   type OutcomeRow,
@@ -62,16 +63,22 @@ import {
 import { seed } from '../../support/process/seed.ts'
 import { until } from '../../support/process/until.ts'
 import { anyEvent } from '../../support/scoring/backtest-cases.ts'
-import { type ModelAlert, modelBacktest } from '../../support/scoring/backtest-model.ts'
+import {
+  type ModelAlert,
+  modelBacktest,
+  toModelScorer,
+} from '../../support/scoring/backtest-model.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { makeEvents } from '../../support/telemetry/accepted-events.ts'
 import {
+  askHarmedUsers,
   countFigures,
   readViewFigures,
   storeShadow,
   toAlertedUnder,
+  toDecidedUnder,
   toFigures,
 } from './outcome-figures.ts'
 
@@ -643,6 +650,15 @@ describe('a suggestion', () => {
     const all = await read(90)
     expect(all.counts).toEqual(outcomes.expected)
     expect(all.days).toBeCloseTo(60, 1)
+    // Of each honest user the session with the highest score counts, wherever it was labelled.
+    const highest = new Map<string, number>()
+    for (const { outcome, userId, riskScore } of outcomes.sessions) {
+      if (outcome !== 'legitimate') continue
+      highest.set(userId, Math.max(riskScore, highest.get(userId) ?? 0))
+    }
+    const users = new Array<number>(101).fill(0)
+    for (const score of highest.values()) users[score]!++
+    expect(all.honest_users).toEqual(users)
     const count = (of: FoundScores) => countAlerts(of.counts, 0)
     // One session an hour, for 50 of the 60 days.
     expect(count(await read(20))).toBe(10 * 24)
@@ -668,6 +684,78 @@ describe('a suggestion', () => {
     expect(known).toBe(fraud + honest)
   })
 
+  it('reads the signals that the tenant declares, which no pattern has', async () => {
+    const { root, ecosystem } = defaultPolicy.categories
+    const own = policySchema.parse({
+      ...defaultPolicy,
+      signals: {
+        'root.own_check': { type: 'boolean' },
+        'root.own_age': { type: 'number' },
+        'ecosystem.own_state': { type: 'string' },
+        'ecosystem.own_list': { type: 'strings' },
+      },
+      categories: {
+        ...defaultPolicy.categories,
+        root: { ...root, signals: { ...root.signals, own_age: { atLeast: 2.5, weight: 50 } } },
+        ecosystem: {
+          ...ecosystem,
+          signals: {
+            ...ecosystem.signals,
+            own_state: { values: { odd: 7, bad: 30 } },
+            own_list: { values: { '(empty)': 9, x: 11 }, unless: ['y'] },
+          },
+        },
+      },
+      suppressions: [
+        { signals: ['root.own_age'], platforms: ['ios'], expiresAt: null, reason: 'test' },
+      ],
+    })
+    const shown: Record<string, Record<string, unknown>>[] = [
+      {},
+      { root: { own_check: true, magisk_detected: true } },
+      { root: { own_check: false, own_age: 3 } },
+      { root: { own_age: 2 }, ecosystem: { own_state: 'bad' } },
+      { root: { own_age: '3' }, ecosystem: { own_state: ['bad'], own_list: 'x' } },
+      { ecosystem: { own_state: 'odd', own_list: [] } },
+      { root: { own_age: 9 }, ecosystem: { own_list: ['x', 'z'] } },
+      { ecosystem: { own_list: ['x', 'y'], developer_mode: true } },
+    ]
+    const mine = makeEvents(
+      [...shown, ...shown].map((signals, n) => ({
+        tenantId: 'own',
+        deviceId: `own-${n}`,
+        sessionId: `own-${n}`,
+        nonce: n,
+        receivedAtMs: learnStartMs + n,
+        signals,
+        more: {
+          sdk_meta: { sdk_version: '1', platform: n < 8 ? 'ios' : 'android', batch_type: '' },
+        },
+      })),
+    )
+    await store(mine)
+    const range = { tenantId: 'own', sinceMs: learnStartMs }
+    const reading = readOutcomeTable(clickhouse, { range, policy: own })
+    let step = await reading.next()
+    while (!step.done) step = await reading.next()
+    const { table, leftOut } = step.value!
+    expect(leftOut).toBe(0)
+    const model = toModelScorer(own)
+    const expectedScores = noScores()
+    for (const event of mine) expectedScores.unlabelled[model(event).score]!++
+    expect(countScores(table.rows, scoreEvents(own, table.events))).toEqual(expectedScores)
+    const { features, columnsOf } = toFeatures(own)
+    const check = features.findIndex(({ name }) => name === 'root.own_check')
+    expect(features[check]!.today).toBe(0)
+    const sessions = table.rows.filter(({ events: [event] }) => {
+      return columnsOf(table.events[event!]!).includes(check)
+    })
+    expect(sessions.reduce((sum, { unlabelled }) => sum + unlabelled, 0)).toBe(2)
+    const points = features.map(({ name, today }) => (name === 'root.own_check' ? 21 : today))
+    const drafted = withPoints(own, features, points).categories.root.signals
+    expect(drafted).toEqual({ ...own.categories.root.signals, own_check: 21 })
+  })
+
   it('is a draft on the command line, and nothing is set', async () => {
     const file = join(folder, 'suggested.json')
     const text = await di('policy', 'suggest', 'learn', '--out', file)
@@ -679,7 +767,10 @@ describe('a suggestion', () => {
     expect(ecosystem.signals.developer_mode).toBe(0)
     expect(text).toContain('1200 sessions since 2026-')
     expect(text).toMatch(/emulator\.app_cloned +20 -> \d+ +\d+ to \d+/)
-    expect(text).toMatch(/ecosystem\.developer_mode +4 -> 0 .*predicts nothing of its own/)
+    const nothing =
+      /ecosystem\.developer_mode +4 -> 0 .*predicts nothing of its own \(-?\d\.\d\d to /
+    expect(text).toMatch(nothing)
+    expect(text).toMatch(/review: EUR caught +\d+\.\d\d of \d+\.\d\d, \d+\.\d\d missed +\d/)
     expect(text).toMatch(/equal alerts: recall +\d+\.\d % \(.*\) +\d+\.\d % \(/)
     const report = JSON.parse(await di('policy', 'suggest', 'learn', '--json'))
     expect(report.suggestion.policy).toEqual(draft.policy)
@@ -720,9 +811,10 @@ describe('the figures of one policy and period', () => {
   it('are the same in every report and in SQL, money included', async () => {
     const report = JSON.parse(await di('policy', 'suggest', 'learn', '--json'))
     const newerMs = Date.parse(report.newer_since)
-    const { caught, missed, harmed } = report.suggestion.compared.active.review
-    const { fraud, legitimate: honest } = report.suggestion.totals.newer
-    const suggested = { fraud, caught, missed, honest, harmed }
+    const { compared, totals, policy: draft } = report.suggestion
+    const { fraud, legitimate: honest } = totals.newer
+    const suggested = (policy: 'active' | 'suggested') =>
+      toFigures({ ...compared[policy].review, fraud, honest })
     // Of a session that began just before the second of them, later events are in the range.
     for (const sinceMs of [newerMs, newerMs + 500]) {
       const since = new Date(sinceMs).toISOString()
@@ -746,8 +838,27 @@ describe('the figures of one policy and period', () => {
       expect(toFigures(shown)).toEqual(expected)
       expect([rules.as_of, shown.as_of, shadow.as_of]).toEqual([asOf, asOf, asOf])
       expect(shown.recall).toEqual(rules.recall)
-      if (sinceMs === newerMs) expect(expected).toMatchObject(suggested)
+      if (sinceMs > newerMs) continue
+      expect(suggested('active')).toEqual(expected)
+      expect(suggested('suggested')).toEqual(
+        countFigures(outcomes.sessions, sinceMs, toDecidedUnder(draft, outcomes)),
+      )
     }
+  })
+
+  it('are those of the cookbook: honest users with an alert', async () => {
+    const harmed = outcomes.sessions.filter(
+      ({ outcome, events: [event] }) =>
+        outcome === 'legitimate' &&
+        outcomes.alerts.some((alert) => alert.session_id === event!.body.session_id),
+    )
+    const [row] = await askHarmedUsers(clickhouse, 'learn', learnStartMs)
+    expect(harmed.length).toBeGreaterThan(1)
+    expect(row).toMatchObject({
+      honest_sessions: countFigures(outcomes.sessions, learnStartMs).honest,
+      harmed_sessions: harmed.length,
+      harmed_users: new Set(harmed.map(({ userId }) => userId)).size,
+    })
   })
 
   it('end where the period ends', async () => {

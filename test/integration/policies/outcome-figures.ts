@@ -1,12 +1,17 @@
 // The outcomes of one tenant's sessions as every figure of them says: rule performance, backtest,
 // shadow comparison, suggestion, overview and the view of analysts, beside plain counting.
+import { readFileSync } from 'node:fs'
 import { expect } from 'vitest'
 import type { Loss, OutcomeCounts } from '#shared/core/outcomes/outcome-counts.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createShadowDecisionWriter } from '#shared/io/policies/shadow-decision-store.ts'
-import type { StoredOutcomes, StoredSession } from '../../support/outcomes/stored-outcomes.ts'
+import {
+  decide,
+  type StoredOutcomes,
+  type StoredSession,
+} from '../../support/outcomes/stored-outcomes.ts'
 import { toModelScorer } from '../../support/scoring/backtest-model.ts'
 
 /** What is compared; money in cents of EUR. */
@@ -58,9 +63,27 @@ export function toAlertedUnder(policy: Policy): (session: StoredSession) => bool
   }
 }
 
+/** Whether a session has an alert under another policy that had decided everything itself. */
+export function toDecidedUnder(
+  policy: Policy,
+  { decisions }: StoredOutcomes,
+): (session: StoredSession) => boolean {
+  const score = toModelScorer(policy)
+  const shared = new Set(decisions.map(({ event }) => event.event_id))
+  return (session) =>
+    session.events.some((event) => {
+      const { score: own, action, reasons } = score(event)
+      if (!shared.has(event.event_id)) return action !== 'ALLOW'
+      const scored = { ...event, rasp_score: own, rasp_action: action, reasons }
+      return decide(scored, policy).risk.action !== 'ALLOW'
+    })
+}
+
 const toCents = (text: string): number => Math.round(100 * Number(text))
 
-export function toFigures(counts: OutcomeCounts): Required<Figures> {
+export function toFigures(
+  counts: Omit<OutcomeCounts, 'recall' | 'harmed_share'>,
+): Required<Figures> {
   const { fraud, caught, missed, honest, harmed, harmed_users: harmedUsers, losses } = counts
   expect(losses.map(({ currency }) => currency)).toEqual(['EUR'])
   const [{ lost, caught: kept, missed: gone }] = losses as [Loss]
@@ -92,6 +115,28 @@ export async function readViewFigures(
   const { lost, kept, ...counts } = row!
   const money = { lost: Math.round(100 * lost), caught: Math.round(100 * kept) }
   return { ...(counts as Required<Figures>), money }
+}
+
+const harmedUsersFile = new URL(
+  '../../../clickhouse/cookbook/43-harmed-honest-users.sql',
+  import.meta.url,
+)
+
+type HarmedUsers = { honest_sessions: number; harmed_sessions: number; harmed_users: number }
+
+/** Asks the cookbook's question of honest users, newest version of the policy first. */
+export async function askHarmedUsers(
+  clickhouse: Clickhouse,
+  tenantId: string,
+  sinceMs: number,
+): Promise<HarmedUsers[]> {
+  const result = await clickhouse.query({
+    query: readFileSync(harmedUsersFile, 'utf8'),
+    query_params: { tenant: tenantId, from: new Date(sinceMs), to: new Date('2100-01-01') },
+    clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
+    format: 'JSONEachRow',
+  })
+  return result.json<HarmedUsers>()
 }
 
 /** Stores the decisions of a shadow policy that is the active one, and returns its hash. */

@@ -118,6 +118,9 @@ const drifting = ['network.vpn_active', 'network.datacenter_ip', 'network.tor_ip
 const fraudOfLabels = 0.25
 const olderShare = 0.7
 
+/** Money and users are not planted. */
+const noStakes = { losses: {}, honestUsers: [] }
+
 /** Makes a fleet. */
 export function makePlantedFleet(options: FleetOptions): PlantedFleet {
   const { seed, sessions, fraud = 0.01, draws = 20_000, drift = 1, moreUseless = {} } = options
@@ -143,12 +146,12 @@ export function makePlantedFleet(options: FleetOptions): PlantedFleet {
       const all = drawPoisson((sessions * share * drawn) / draws, random)
       if (all === 0) continue
       const logOdds = toLogOddsOf(paths, intercept)
-      const trueFraud = Math.min(all, drawPoisson(all * toShare(logOdds), random))
+      const trueFraud = drawBinomial(all, toShare(logOdds), random)
       // A third of sessions begins before all is known.
       const first = paths.slice(0, Math.floor(paths.length / 2))
       const seen = random() < 1 / 3 ? [placeOf(first), placeOf(paths)] : [placeOf(paths)]
       const labelled = drawLabels({ all, trueFraud, period }, options, random)
-      rows.push({ events: [...new Set(seen)], period, judged: 0, ...labelled })
+      rows.push({ events: [...new Set(seen)], period, judged: 0, ...labelled, ...noStakes })
       truths.push({ fraud: trueFraud, all, logOdds })
     }
   }
@@ -212,7 +215,8 @@ function drawLabels(
   const come = period === 'newer' ? 1 - late : 1
   const ofFraud = Math.min(1, (fraudOfLabels * labels) / (sessions * fraud)) * come
   const ofHonest = Math.min(1, ((1 - fraudOfLabels) * labels) / (sessions * (1 - fraud)))
-  const draw = (from: number, share: number) => Math.min(from, drawPoisson(from * share, random))
+  // A session has one label at most: drawn by Poisson, labels would vary more than they can.
+  const draw = (from: number, share: number) => drawBinomial(from, share, random)
   const [known, cleared] = [draw(trueFraud, ofFraud), draw(all - trueFraud, ofHonest)]
   const [excused, accused] = [draw(known, wrong), draw(cleared, wrong)]
   return {
@@ -220,6 +224,24 @@ function drawLabels(
     legitimate: cleared - accused + excused,
     unlabelled: all - known - cleared,
   }
+}
+
+/** How many of `cases` are so, each with this `share`. */
+function drawBinomial(cases: number, share: number, random: () => number): number {
+  if (cases <= 0 || share <= 0) return 0
+  if (share > 0.5) return cases - drawBinomial(cases, 1 - share, random)
+  const mean = cases * share
+  if (mean >= 50) {
+    const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
+    const drawn = Math.round(mean + Math.sqrt(mean * (1 - share)) * normal)
+    return Math.min(cases, Math.max(0, drawn))
+  }
+  // Steps over those that are not so to the next that is, until all are passed.
+  const perCase = Math.log1p(-share)
+  const toNext = () => 1 + Math.floor(Math.log(1 - random()) / perCase)
+  let count = 0
+  for (let at = toNext(); at <= cases; at += toNext()) count++
+  return count
 }
 
 function toEvent(paths: readonly string[]): OutcomeEvent {

@@ -107,9 +107,10 @@ export function makeStoredOutcomes(tenantId: string, startMs: number, count: num
   return made
 }
 
-function decide(event: AcceptedEvent): Decision {
+/** What the scorer makes of an event of a shared device. */
+export function decide(event: AcceptedEvent, policy = defaultPolicy): Decision {
   const counts = new Map([[countKey(manyUsers), 7]])
-  return { event, risk: decideRisk(event, defaultPolicy, { ...noRiskFeatures, counts }) }
+  return { event, risk: decideRisk(event, policy, { ...noRiskFeatures, counts }) }
 }
 
 const toJudged = (
@@ -125,6 +126,7 @@ const toJudged = (
   action: riskScore >= defaultPolicy.thresholds.block ? 'BLOCK' : 'REVIEW',
   risk_score: riskScore,
   rasp_score: 0,
+  policy_version: 1,
   created_at: toInstant(atMs + 2_000),
 })
 

@@ -7,7 +7,7 @@ import {
   toFigures,
   toMoved,
 } from '../../../services/console/web/pages/policies/picker/threshold-figures.ts'
-import { addFloor } from '../../../services/console/web/pages/policies/policy-document.ts'
+import { addFloor, addGroup } from '../../../services/console/web/pages/policies/policy-document.ts'
 
 type Session = { score: number; outcome: 'fraud' | 'legitimate' | 'unlabelled'; user: number }
 
@@ -60,13 +60,41 @@ describe('a threshold', () => {
 describe('a simple rule', () => {
   it('becomes a floor beside the others, at BLOCK or the highest score', () => {
     const rule = { signals: ['root.rooted', 'network.tor_ip'], need: 'all' as const }
+    const ruleFloor = { ...rule, least: {} }
     const own = { score: 60, signals: ['debugger.frida_detected'] }
     const document = { name: 'x', thresholds: { review: 40, block: 70 }, categories: {} }
-    expect(addFloor({ ...document, floors: [own] }, rule).floors).toEqual([
+    expect(addFloor({ ...document, floors: [own] }, ruleFloor).floors).toEqual([
       own,
       { score: 70, ...rule },
     ])
     const never = { ...document, thresholds: { review: 40, block: 101 } }
-    expect(addFloor(never, rule).floors).toEqual([{ score: 100, ...rule }])
+    expect(addFloor(never, ruleFloor).floors).toEqual([{ score: 100, ...rule }])
+  })
+
+  const document = {
+    name: 'x',
+    thresholds: { review: 40, block: 70 },
+    categories: {
+      root: { cap: 70, signals: { rooted: 0, test_keys: 8, magisk_detected: 45 } },
+      tamper: { cap: 90, signals: { patched_days: { atLeast: 3, weight: 0 } } },
+    },
+    serverCategories: { attestation: { cap: 90, signals: {} } },
+  }
+
+  it('becomes a floor that can hold: its signals score', () => {
+    const signals = ['root.rooted', 'root.test_keys', 'tamper.patched_days', 'attestation.revoked']
+    const least = { 'root.rooted': 1, 'root.test_keys': 1, 'attestation.revoked': { whenFalse: 1 } }
+    const next = addFloor(document, { signals, need: 'all', least })
+    expect(next.categories.root!.signals).toEqual({ rooted: 1, test_keys: 8, magisk_detected: 45 })
+    expect(next.categories.tamper!.signals).toEqual({ patched_days: { atLeast: 3, weight: 1 } })
+    expect(next.serverCategories!.attestation!.signals).toEqual({ revoked: { whenFalse: 1 } })
+  })
+
+  it('becomes a group that brings what the heaviest of its signals does', () => {
+    const rule = { category: 'root', signals: ['magisk_detected', 'test_keys'] }
+    const next = addGroup(document, rule)!
+    expect(next.categories.root!.groups).toEqual([{ cap: 45, signals: rule.signals }])
+    expect(addGroup(next, { category: 'root', signals: ['rooted', 'test_keys'] })).toBeNull()
+    expect(addGroup(document, { category: 'network', signals: ['tor_ip', 'proxy_ip'] })).toBeNull()
   })
 })

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest'
 import {
   type CountedRow,
   fitLogistic,
-  toIntervals,
   toLogOdds,
   toShare,
   toStandardErrors,
@@ -62,24 +61,6 @@ describe('several columns with a penalty', () => {
         }
       }),
     )
-  })
-
-  test('an interval is that of the closed form; of a separated column it is finite', () => {
-    const rows = [
-      { columns: [0], hits: 60, misses: 40 },
-      { columns: [1], hits: 30, misses: 0 },
-      { columns: [], hits: 100, misses: 900 },
-    ]
-    const fit = fitLogistic(rows, { width: 2, penalty: 1 })
-    const ratio = Math.log((60 * 900) / (40 * 100))
-    const half = 1.96 * Math.sqrt(1 / 60 + 1 / 40 + 1 / 100 + 1 / 900)
-    const intervals = toIntervals(rows, fit, 1)
-    // One step undoes nearly all that the penalty does.
-    expect(intervals.get(0)!.low).toBeCloseTo(ratio - half, 1)
-    expect(intervals.get(0)!.high).toBeCloseTo(ratio + half, 1)
-    expect(fit.coefficients[0]).toBeLessThan(ratio - 0.05)
-    expect(intervals.get(1)!.low).toBeGreaterThan(0)
-    expect(intervals.get(1)!.high).toBeLessThan(12)
   })
 
   test('a column that is not allowed stays at 0', () => {

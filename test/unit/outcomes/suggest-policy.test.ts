@@ -2,7 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { atAlerts, countAlerts } from '#shared/core/outcomes/score-distribution.ts'
 import { scorePeriods } from '#shared/core/outcomes/suggest/compare-policies.ts'
+import type { Feature } from '#shared/core/outcomes/suggest/features.ts'
 import type { OutcomeRow, OutcomeTable } from '#shared/core/outcomes/suggest/outcome-table.ts'
+import { findSimpleRules } from '#shared/core/outcomes/suggest/simple-rules.ts'
 import {
   onlyWeights,
   type Suggestion,
@@ -158,9 +160,18 @@ const eventOf = (paths: readonly string[]) => {
   return { signals: toSignals(paths), server: {}, context, counts: new Map(), others: [] }
 }
 
+const noStakes = { losses: {}, honestUsers: [] }
+
 /** Sessions without a signal, then with the first and the second of two. */
 function toTable(rows: (Partial<OutcomeRow> & { paths: string[] })[]): OutcomeTable {
-  const none = { period: 'older' as const, fraud: 0, legitimate: 0, unlabelled: 0, judged: 0 }
+  const none = {
+    period: 'older' as const,
+    fraud: 0,
+    legitimate: 0,
+    unlabelled: 0,
+    judged: 0,
+    ...noStakes,
+  }
   return {
     events: rows.map(({ paths }) => eventOf(paths)),
     rows: rows.map(({ paths: _, ...row }, at) => ({ ...none, ...row, events: [at] })),
@@ -283,6 +294,51 @@ describe('simple rules', () => {
     expect(rule!.tested).toMatchObject({ fraud: 36, labelled: 38 })
     expect(rule!.tested.alerts_a_week).toBeCloseTo((7 * 43) / 9)
     expect(rule!.tested.precision.low).toBeGreaterThan(0.8)
-    expect(rule!.floor).toEqual({ signals: both.sort(), need: 'all' })
+    const least = Object.fromEntries(both.map((path) => [path, 1]))
+    expect(rule!.floor).toEqual({ signals: both.sort(), need: 'all', least })
+    const names = both.map((path) => path.split('.')[1])
+    expect(rule!.group).toEqual({ category: 'ecosystem', signals: names })
+  })
+
+  test('become a floor or a group only where one says the same', () => {
+    const signal = (path: string, points: number): Feature => {
+      return { name: `${path} ${points}`, today: points, of: { kind: 'signal', path, points } }
+    }
+    const features: Feature[] = [
+      signal('root.verified_boot_state', 12),
+      signal('root.verified_boot_state', 30),
+      signal('tamper.app_attest_valid', 30),
+      {
+        name: 'HIGH_VELOCITY',
+        today: 20,
+        of: { kind: 'velocity', flag: 'HIGH_VELOCITY', points: 20 },
+      },
+    ]
+    const table = toTable([
+      ...features.map(() => ({ paths: [], fraud: 30, legitimate: 1 })),
+      { paths: [], fraud: 10, legitimate: 900 },
+    ])
+    const columns = [...features.map((_, at) => [at]), []]
+    const rules = findSimpleRules(table.rows, columns, { features, days: table.days })
+    const parts = rules.map(({ features: [name], floor, group }) => [name, floor, group])
+    const least = { 'tamper.app_attest_valid': { whenFalse: 1 } }
+    const floor = { signals: ['tamper.app_attest_valid'], need: 'any', least }
+    expect(Object.fromEntries(parts.map(([name, ...rest]) => [name, rest]))).toEqual({
+      'root.verified_boot_state 12': [null, null],
+      'root.verified_boot_state 30': [null, null],
+      'tamper.app_attest_valid 30': [floor, null],
+      HIGH_VELOCITY: [null, null],
+    })
+  })
+
+  test('are floors that the check of policies takes', () => {
+    const { policy, rules } = suggestion
+    const floors = rules.flatMap(({ floor }) => {
+      return floor === null ? [] : [{ score: 75, signals: floor.signals, need: floor.need }]
+    })
+    expect(floors.length).toBeGreaterThan(2)
+    expect(checkPolicy({ ...policy, floors: [...policy.floors, ...floors] })).toMatchObject({
+      ok: true,
+    })
   })
 })

@@ -7,6 +7,7 @@ import type { OperatorAlert } from '#shared/core/alerts/alert-schema.ts'
 import { toAlertSentence } from '#shared/core/alerts/alert-sentence.ts'
 import { dispositions } from '#shared/core/alerts/dispositions.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
+import { withPercentile } from '#shared/core/outcomes/percentile-text.ts'
 import { type Answer, change, cursor, group, limit, read } from '../commands.ts'
 import { toFields, toTable, toTime } from '../tables.ts'
 import { bulk } from './bulk-jobs.ts'
@@ -63,11 +64,13 @@ export const alerts = group('alerts', 'find and judge alerts', [
   ),
 ])
 
-function toDetailText({ alert, history, notes }: Answer<'/alerts/{alert_id}'>): string {
+function toDetailText(detail: Answer<'/alerts/{alert_id}'>): string {
+  const { alert, history, notes, risk_percentile: percentile } = detail
   const reasons = alert.reasons.map((reason) => [String(reason.weight), reason.code])
   return [
     toAlertText(alert),
     toAlertSentence(alert.reasons, alert.decision.risk_score),
+    `Risk score ${withPercentile(alert.decision.risk_score, percentile)}`,
     toTable(['WEIGHT', 'REASON'], reasons),
     ...history.map(({ at, actor, from, to, note, undo }) => {
       const what = `${from} -> ${to} by ${actor}${undo ? ', as an undo' : ''}`

@@ -4,8 +4,8 @@
  */
 import { writeFileSync } from 'node:fs'
 import { toVisible } from '#shared/core/base/visible-text.ts'
-import type { AtThreshold } from '#shared/core/outcomes/score-distribution.ts'
 import type {
+  AtPolicyThreshold,
   Compared,
   PolicyFigures,
   Range,
@@ -116,11 +116,17 @@ function toComparisonText({ compared, thresholds }: Suggestion): string {
     of(active),
     of(suggested),
   ]
-  const at = (name: string, of: (figures: PolicyFigures) => AtThreshold) => [
+  const currencies = active.review.losses.map(({ currency }) => currency)
+  const at = (name: string, of: (figures: PolicyFigures) => AtPolicyThreshold) => [
     row(`${name}: sessions a day`, (one) => of(one).alerts_a_day.toFixed(1)),
     row(`${name}: recall`, (one) => toRateText(of(one).recall)),
     row(`${name}: precision`, (one) => toRateText(of(one).precision)),
-    row(`${name}: honest sessions`, (one) => String(of(one).harmed)),
+    row(`${name}: fraud missed`, (one) => String(of(one).missed)),
+    row(`${name}: honest sessions harmed`, (one) => String(of(one).harmed)),
+    row(`${name}: honest users harmed`, (one) => String(of(one).harmed_users)),
+    ...currencies.map((currency) =>
+      row(`${name}: ${currency} caught`, (one) => toMoneyText(of(one), currency)),
+    ),
   ]
   const table = toTable(
     ['NEWER SESSIONS', 'ACTIVE', 'SUGGESTED'],
@@ -149,6 +155,11 @@ function toComparisonText({ compared, thresholds }: Suggestion): string {
   )
 }
 
+function toMoneyText({ losses }: AtPolicyThreshold, currency: string): string {
+  const { caught, lost, missed } = losses.find((one) => one.currency === currency)!
+  return `${caught} of ${lost}, ${missed} missed`
+}
+
 const whyText: Record<SuggestedWeight['why'], string> = {
   weighed: '',
   useless: 'predicts nothing of its own',
@@ -166,15 +177,20 @@ function toWeightsText({ weights, factor }: Suggestion): string {
     points === null ? '' : `${points.low} to ${points.high}`,
     String(support.fraud),
     String(support.legitimate),
-    effect === null
-      ? whyText[why]
-      : `${effect.log_odds.toFixed(2)} (${effect.low.toFixed(2)} to ${effect.high.toFixed(2)})`,
+    toEffectText(effect, why),
   ])
   const header = ['SIGNAL', 'POINTS', 'RANGE', 'FRAUD', 'LEGITIMATE', 'EFFECT IN LOG ODDS']
   return (
-    `${toTable(header, rows)}\n${factor.toFixed(1)} points are one unit of log odds. ` +
+    `${toTable(header, rows)}\n${factor.toFixed(1)} points are one unit of log odds. Effects of few ` +
+    'sessions are drawn towards 0; the true one is in the interval in 95 of 100 cases. ' +
     `${kept} more keep their points: too few labelled sessions have them to say anything.`
   )
+}
+
+function toEffectText(effect: SuggestedWeight['effect'], why: SuggestedWeight['why']): string {
+  if (effect === null) return whyText[why]
+  const name = why === 'weighed' ? effect.log_odds.toFixed(2) : whyText[why]
+  return `${name} (${effect.low.toFixed(2)} to ${effect.high.toFixed(2)})`
 }
 
 function toDecilesText({ active, suggested }: Compared): string {

@@ -2919,6 +2919,13 @@ export interface paths {
                                                     low: number;
                                                     high: number;
                                                 };
+                                                harmed_users: number;
+                                                losses: {
+                                                    currency: string;
+                                                    lost: string;
+                                                    caught: string;
+                                                    missed: string;
+                                                }[];
                                             };
                                             block: {
                                                 threshold: number;
@@ -2942,6 +2949,13 @@ export interface paths {
                                                     low: number;
                                                     high: number;
                                                 };
+                                                harmed_users: number;
+                                                losses: {
+                                                    currency: string;
+                                                    lost: string;
+                                                    caught: string;
+                                                    missed: string;
+                                                }[];
                                             };
                                             at_equal_alerts: {
                                                 caught: number;
@@ -2988,6 +3002,13 @@ export interface paths {
                                                     low: number;
                                                     high: number;
                                                 };
+                                                harmed_users: number;
+                                                losses: {
+                                                    currency: string;
+                                                    lost: string;
+                                                    caught: string;
+                                                    missed: string;
+                                                }[];
                                             };
                                             block: {
                                                 threshold: number;
@@ -3011,6 +3032,13 @@ export interface paths {
                                                     low: number;
                                                     high: number;
                                                 };
+                                                harmed_users: number;
+                                                losses: {
+                                                    currency: string;
+                                                    lost: string;
+                                                    caught: string;
+                                                    missed: string;
+                                                }[];
                                             };
                                             at_equal_alerts: {
                                                 caught: number;
@@ -3069,7 +3097,16 @@ export interface paths {
                                         };
                                         floor: {
                                             signals: string[];
-                                            need: "all";
+                                            need: "any" | "all";
+                                            least: {
+                                                [key: string]: 1 | {
+                                                    whenFalse: 1;
+                                                };
+                                            };
+                                        } | null;
+                                        group: {
+                                            category: string;
+                                            signals: string[];
                                         } | null;
                                     }[];
                                     warnings: {

@@ -5,6 +5,7 @@
 import { bootstrapRuns } from '#shared/core/base/limits/policies.ts'
 import { createSeededRandom, drawPoisson } from '#shared/core/base/seeded-random.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
+import { type OutcomeCounts, sumOutcomes, toOutcomeCounts } from '../outcome-counts.ts'
 import {
   type AtAlerts,
   type AtThreshold,
@@ -17,7 +18,13 @@ import {
 } from '../score-distribution.ts'
 import { type Rate, toRate } from '../wilson.ts'
 import { fitScore, toShare } from './fit-logistic.ts'
-import { countScores, inPeriod, type OutcomeTable, scoreEvents } from './outcome-table.ts'
+import {
+  countScores,
+  inPeriod,
+  type OutcomeTable,
+  scoreEvents,
+  toSessionScore,
+} from './outcome-table.ts'
 
 /** The values between which 95 % of the runs are. */
 export type Range = { low: number; high: number }
@@ -32,9 +39,12 @@ export type Decile = {
   observed: Rate
 }
 
+/** What a threshold means, with users and money as every other figure counts them. */
+export type AtPolicyThreshold = AtThreshold & Pick<OutcomeCounts, 'harmed_users' | 'losses'>
+
 export type PolicyFigures = {
-  review: AtThreshold
-  block: AtThreshold
+  review: AtPolicyThreshold
+  block: AtPolicyThreshold
   /** With as many alerts as the active policy raises. */
   at_equal_alerts: AtAlerts & { recall_range: Range }
   deciles: Decile[]
@@ -71,11 +81,18 @@ export function comparePolicies(
   const [before, after] = [scorePeriods(active, table), scorePeriods(suggested, table)]
   const alerts = countAlerts(before.newer, active.thresholds.review)
   const runs = drawPairs(table, [active, suggested], { alerts, seed })
+  const rows = inPeriod(table, 'newer')
   const figures = (one: ScoredPeriods, at: 0 | 1): PolicyFigures => {
+    const scores = scoreEvents(one.policy, table.events)
+    const atOwn = (threshold: number): AtPolicyThreshold => {
+      const sums = sumOutcomes(rows, (row) => toSessionScore(row, scores) >= threshold)
+      const { harmed_users, losses } = toOutcomeCounts(sums)
+      return { ...atThreshold(one.newer, threshold, table.days.newer), harmed_users, losses }
+    }
     const { review, block } = one.policy.thresholds
     return {
-      review: atThreshold(one.newer, review, table.days.newer),
-      block: atThreshold(one.newer, block, table.days.newer),
+      review: atOwn(review),
+      block: atOwn(block),
       at_equal_alerts: {
         ...atAlerts(one.newer, alerts),
         recall_range: toRange(runs.map((run) => run[at])),

@@ -4,6 +4,7 @@
  * what the rules of velocity with one flag bring: of several such rules only the heaviest counts,
  * so a step holds when any of them reaches its points, and the steps below hold with it.
  */
+import { listDeclared } from '#shared/core/policies/declared-signals.ts'
 import {
   type CategoryPolicy,
   listCategoryPolicies,
@@ -36,8 +37,9 @@ export type FeatureSet = {
 }
 
 /**
- * The policy with weights for signals that it does not name. One that it names with 0 stays
- * context, which its author decided; so does what the catalog calls informational.
+ * The policy with weights for signals that it does not name: those of the catalog, and those that
+ * it declares. One that it names with 0 stays context, which its author decided; so does what the
+ * catalog calls informational.
  */
 function withUnnamed(policy: Policy): { policy: Policy; added: ReadonlySet<string> } {
   const added = new Set<string>()
@@ -52,6 +54,12 @@ function withUnnamed(policy: Policy): { policy: Policy; added: ReadonlySet<strin
       const path = `${category}.${name}`
       added.add(path)
       signals[name] = detectedWhenFalse.has(path) ? { whenFalse: 1 } : 1
+    }
+    for (const { path, name, ...declared } of listDeclared(policy)) {
+      const isOwn = declared.category === category && declared.type === 'boolean'
+      if (!isOwn || Object.hasOwn(signals, name)) continue
+      added.add(path)
+      signals[name] = 1
     }
     return { ...own, signals }
   }

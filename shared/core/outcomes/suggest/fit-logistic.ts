@@ -34,6 +34,8 @@ export type FitOptions = {
   allowed?: ReadonlySet<number> | undefined
   /** Where to begin, such as an earlier solution. */
   from?: Pick<LogisticFit, 'intercept' | 'coefficients'> | undefined
+  /** Coefficients may be below 0 as well. */
+  isSigned?: boolean
 }
 
 const stepMin = 1e-10
@@ -54,7 +56,7 @@ export const toSoft = (x: number): number => Math.max(x, 0) + Math.log1p(Math.ex
  * descent, and is halved until it improves.
  */
 export function fitLogistic(rows: readonly CountedRow[], options: FitOptions): LogisticFit {
-  const { width, penalty, allowed, from } = options
+  const { width, penalty, allowed, from, isSigned = false } = options
   // Index 0 is the intercept.
   const beta = new Float64Array(width + 1)
   beta[0] = from?.intercept ?? startAt(rows)
@@ -64,12 +66,12 @@ export function fitLogistic(rows: readonly CountedRow[], options: FitOptions): L
     open.push(column + 1)
     beta[column + 1] = from?.coefficients[column] ?? 0
   }
-  let value = likelihood(rows, beta, penalty)
+  let value = countLikelihood(rows, beta, penalty)
   let converged = false
   for (let n = 0; n < newtonStepsMax && !converged; n++) {
     const model = toModel(rows, beta, { penalty, open })
-    const step = findStep(model, open, beta)
-    const taken = search(rows, { beta, step, open, penalty, value })
+    const step = findStep(model, { open, beta, isSigned })
+    const taken = search(rows, { beta, step, open, penalty, value, isSigned })
     converged = taken.longest < stepMin
     value = taken.value
   }
@@ -97,7 +99,12 @@ function sumOf(columns: readonly number[], beta: Float64Array): number {
   return sum
 }
 
-function likelihood(rows: readonly CountedRow[], beta: Float64Array, penalty: number): number {
+/** The penalised log likelihood of an intercept, which is first, and coefficients. */
+export function countLikelihood(
+  rows: readonly CountedRow[],
+  beta: Float64Array,
+  penalty: number,
+): number {
   let total = 0
   for (const { columns, hits, misses } of rows) {
     const sum = sumOf(columns, beta)
@@ -148,8 +155,7 @@ function toModel(
 /** The step that minimises the model while every coefficient stays at least 0. */
 function findStep(
   { gradient, hessian, size }: Model,
-  open: readonly number[],
-  beta: Float64Array,
+  { open, beta, isSigned }: { open: readonly number[]; beta: Float64Array; isSigned: boolean },
 ): Float64Array {
   const step = new Float64Array(size)
   // The gradient of the model where the step now ends.
@@ -159,7 +165,7 @@ function findStep(
     for (let place = 0; place < size; place++) {
       const curve = hessian[place * size + place]!
       if (curve < 1e-300) continue
-      const lowest = place === 0 ? Number.NEGATIVE_INFINITY : -beta[open[place]!]!
+      const lowest = isSigned || place === 0 ? Number.NEGATIVE_INFINITY : -beta[open[place]!]!
       const wanted = Math.max(lowest, step[place]! - slope[place]! / curve)
       const change = wanted - step[place]!
       if (change === 0) continue
@@ -182,19 +188,20 @@ function search(
     open: readonly number[]
     penalty: number
     value: number
+    isSigned: boolean
   },
 ): { value: number; longest: number } {
-  const { beta, step, open, penalty, value } = state
+  const { beta, step, open, penalty, value, isSigned } = state
   const before = Float64Array.from(beta)
   let share = 1
   for (let n = 0; n < halvingsMax; n++, share /= 2) {
     let longest = 0
     open.forEach((at, place) => {
       const moved = before[at]! + share * step[place]!
-      beta[at] = at === 0 ? moved : Math.max(0, moved)
+      beta[at] = isSigned || at === 0 ? moved : Math.max(0, moved)
       longest = Math.max(longest, Math.abs(share * step[place]!))
     })
-    const now = likelihood(rows, beta, penalty)
+    const now = countLikelihood(rows, beta, penalty)
     // At the solution a step changes less than the sum can show.
     if (now >= value - 1e-12 * Math.abs(value)) return { value: now, longest }
   }
@@ -211,7 +218,14 @@ export function toStandardErrors(
   fit: Pick<LogisticFit, 'intercept' | 'coefficients'>,
   penalty: number,
 ): Float64Array {
-  const { covariance, open } = toCovariance(rows, fit, penalty)
+  const open = [
+    0,
+    ...fit.coefficients
+      .keys()
+      .filter((at) => fit.coefficients[at]! > 0)
+      .map((at) => at + 1),
+  ]
+  const covariance = toCovariance(rows, fit, { penalty, open })
   const errors = new Float64Array(fit.coefficients.length).fill(Number.NaN)
   open.forEach((at, place) => {
     if (at > 0) errors[at - 1] = Math.sqrt(covariance[place * open.length + place]!)
@@ -219,51 +233,18 @@ export function toStandardErrors(
   return errors
 }
 
-/** 1.96 standard errors: the interval of 95 %. */
-const deviations = 1.96
-/** Where the penalty takes off more than a quarter, the cases alone say too little to undo it. */
-const shrinkageMax = 0.25
-
 /**
- * The intervals of 95 % of the coefficients that are above 0. The penalty pulls estimates to 0: an
- * interval is around what one Newton step without it makes of them, by the curvature without it. A
- * column that only one class has would step to infinity, so its interval keeps the penalty.
+ * The covariance of the intercept and of coefficients, by the curvature at the solution.
+ * @param open the places of the covariance: 0 is the intercept, `column + 1` a column
  */
-export function toIntervals(
+export function toCovariance(
   rows: readonly CountedRow[],
   fit: Pick<LogisticFit, 'intercept' | 'coefficients'>,
-  penalty: number,
-): Map<number, { low: number; high: number }> {
-  const { covariance, open } = toCovariance(rows, fit, 0)
-  const errors = toStandardErrors(rows, fit, penalty)
-  const size = open.length
-  const intervals = new Map<number, { low: number; high: number }>()
-  open.forEach((at, place) => {
-    if (at === 0) return
-    const column = at - 1
-    const variance = covariance[place * size + place]!
-    const isKept = !(penalty * variance <= shrinkageMax)
-    let middle = fit.coefficients[column]!
-    for (let other = 1; !isKept && other < size; other++) {
-      const pulled = penalty * fit.coefficients[open[other]! - 1]!
-      middle += covariance[place * size + other]! * pulled
-    }
-    const half = deviations * (isKept ? errors[column]! : Math.sqrt(variance))
-    intervals.set(column, { low: middle - half, high: middle + half })
-  })
-  return intervals
-}
-
-/** The covariance of the intercept, which is first, and of the coefficients above 0. */
-function toCovariance(
-  rows: readonly CountedRow[],
-  fit: Pick<LogisticFit, 'intercept' | 'coefficients'>,
-  penalty: number,
-): { covariance: Float64Array; open: number[] } {
+  { penalty, open }: { penalty: number; open: readonly number[] },
+): Float64Array {
   const beta = Float64Array.from([fit.intercept, ...fit.coefficients])
-  const open = [...beta.keys()].filter((at) => at === 0 || beta[at]! > 0)
   const { hessian, size } = toModel(rows, beta, { penalty, open })
-  return { covariance: invert(hessian, size), open }
+  return invert(hessian, size)
 }
 
 /** The inverse of a positive definite matrix, by Cholesky's factor. */

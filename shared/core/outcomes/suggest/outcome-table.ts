@@ -10,6 +10,7 @@ import type { ScoringContext } from '#shared/core/scoring/suppressions.ts'
 import type { Flag } from '#shared/core/signals/flag-codes.ts'
 import type { ServerSignals, Signals } from '#shared/core/signals/signal-definition.ts'
 import { correlate, findVelocity } from '#shared/core/velocity/correlation.ts'
+import type { KnownSessions } from '../outcome-counts.ts'
 import { noScores, type ScoreCounts } from '../score-distribution.ts'
 
 /** One kind of event: its pattern, and what the scorer found beside it. */
@@ -28,12 +29,10 @@ export const periods = ['older', 'newer'] as const
 export type Period = (typeof periods)[number]
 
 /** Sessions with equal events. */
-export type OutcomeRow = {
+export type OutcomeRow = KnownSessions & {
   /** Places in the table's events, each once. */
   events: readonly number[]
   period: Period
-  fraud: number
-  legitimate: number
   unlabelled: number
   /** Of the fraud, what is known only because somebody judged an alert. */
   judged: number

@@ -1,7 +1,8 @@
 /**
  * Simple rules beside a suggestion: one to three signals that together say fraud, as a person would
  * write them. They are found in the older sessions and counted in the newer ones, so that a rule
- * that chance made looks like one. Each can become a floor.
+ * that chance made looks like one. Each of signals alone can become a floor, and one whose signals
+ * are of one category a group.
  */
 import {
   ruleCandidatesMax,
@@ -9,6 +10,7 @@ import {
   ruleSignalsMax,
   simpleRulesMax,
 } from '#shared/core/base/limits/policies.ts'
+import { detectedWhenFalse } from '#shared/core/signals/watched-signals.ts'
 import { type Rate, toRate } from '../wilson.ts'
 import type { Feature } from './features.ts'
 import type { OutcomeRow, Period } from './outcome-table.ts'
@@ -19,8 +21,17 @@ export type SimpleRule = {
   found: { fraud: number; labelled: number; precision: Rate }
   /** In the newer sessions. */
   tested: { fraud: number; labelled: number; precision: Rate; recall: Rate; alerts_a_week: number }
-  /** The floor that makes it one; null where it needs what is no signal, or only one. */
-  floor: { signals: string[]; need: 'all' } | null
+  /** The floor that makes it one; null where no floor says it: a count, or some points of many. */
+  floor: RuleFloor | null
+  /** Its signals as one fact of a category; null where they are none. */
+  group: { category: string; signals: string[] } | null
+}
+
+export type RuleFloor = {
+  signals: string[]
+  need: 'any' | 'all'
+  /** The least weights of its signals: a floor holds only when they score. */
+  least: Record<string, 1 | { whenFalse: 1 }>
 }
 
 type Counted = { columns: ReadonlySet<number>; row: OutcomeRow }
@@ -52,18 +63,40 @@ export function findSimpleRules(
         recall: toRate(caught, fraud),
         alerts_a_week: days.newer > 0 ? (7 * alerts) / days.newer : 0,
       },
-      floor: toFloor(signals.map((column) => features[column]!)),
+      ...toParts(
+        signals.map((column) => features[column]!),
+        features,
+      ),
     }
   })
 }
 
 const isLabelled = ({ fraud, legitimate }: OutcomeRow) => fraud + legitimate > 0
 
-function toFloor(features: readonly Feature[]): SimpleRule['floor'] {
-  const paths = features.flatMap(({ of }) => (of.kind === 'signal' ? of.path : []))
-  const signals = [...new Set(paths)].sort()
-  return signals.length === features.length && signals.length > 1 ? { signals, need: 'all' } : null
+/** What the rule can become in a document. */
+function toParts(
+  rule: readonly Feature[],
+  all: readonly Feature[],
+): Pick<SimpleRule, 'floor' | 'group'> {
+  const paths = rule.flatMap(({ of }) => (of.kind === 'signal' ? of.path : []))
+  const levelsOf = (path: string) =>
+    all.filter(({ of }) => of.kind === 'signal' && of.path === path).length
+  // A floor and a group take a signal whatever its points are.
+  if (paths.length < rule.length || paths.some((path) => levelsOf(path) > 1)) {
+    return { floor: null, group: null }
+  }
+  const signals = [...paths].sort()
+  const least = signals.map((path) => [path, leastWeightOf(path)] as const)
+  const [category, ...others] = new Set(signals.map((path) => path.split('.')[0]!))
+  const names = signals.map((path) => path.slice(path.indexOf('.') + 1))
+  return {
+    floor: { signals, need: signals.length > 1 ? 'all' : 'any', least: Object.fromEntries(least) },
+    group: names.length > 1 && others.length === 0 ? { category: category!, signals: names } : null,
+  }
 }
+
+const leastWeightOf = (path: string) =>
+  detectedWhenFalse.has(path) ? ({ whenFalse: 1 } as const) : (1 as const)
 
 type Found = { signals: number[]; hits: number; cases: number; low: number }
 

@@ -5,17 +5,15 @@
  */
 
 import { casesMin } from '#shared/core/base/limits/outcomes.ts'
-import { bootstrapRuns, outcomesMin } from '#shared/core/base/limits/policies.ts'
-import { createSeededRandom } from '#shared/core/base/seeded-random.ts'
+import { outcomesMin } from '#shared/core/base/limits/policies.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
-import { type Compared, comparePolicies, type Range, toRange } from './compare-policies.ts'
+import { type Compared, comparePolicies, type Range } from './compare-policies.ts'
 import { type Feature, toFeatures } from './features.ts'
 import { type OutcomeRow, type OutcomeTable, type Period, periods } from './outcome-table.ts'
 import { type Freed, type Scorecard, toScorecard } from './scorecard.ts'
 import { findSimpleRules, type SimpleRule } from './simple-rules.ts'
 import {
   type FeatureOutcome,
-  refit,
   type Support,
   type Trained,
   toColumns,
@@ -36,9 +34,12 @@ export type SuggestedWeight = {
   why: FeatureOutcome
   /** Sessions of the older period. */
   support: Support
-  /** In log odds, with the interval of 95 %; null where it is 0 or unknown. */
+  /**
+   * In log odds, 0 where it gets no weight, with the interval of 95 %, which holds the estimate
+   * too; null where no labelled session has it.
+   */
   effect: { log_odds: number; low: number; high: number } | null
-  /** Points that 95 % of the runs on cases drawn again would have given; null as above. */
+  /** The interval in points; null where it gets no weight. */
   points: Range | null
 }
 
@@ -84,10 +85,6 @@ export function suggestPolicy(
   const scaling = { active, features, trained, freed, table, rows: older.rows }
   const scaled = toScorecard(scaling)
   const card = { ...scaled, policy: { ...scaled.policy, name: toName(active.name) } }
-  const coefficients = refit(counted, trained, {
-    runs: bootstrapRuns,
-    random: createSeededRandom(seed),
-  })
   const support = {
     older: toSupport(older.rows, older.columns, features.length),
     newer: toSupport(newer.rows, newer.columns, features.length),
@@ -96,7 +93,7 @@ export function suggestPolicy(
   return {
     suggestion: {
       policy: card.policy,
-      weights: toWeights(features, { trained, card, coefficients, support: support.older }),
+      weights: toWeights(features, { trained, card, support: support.older }),
       factor: card.factor,
       thresholds: { before: active.thresholds, after: card.policy.thresholds },
       totals,
@@ -163,22 +160,35 @@ function toWeights(
   known: {
     trained: Trained
     card: Scorecard
-    coefficients: readonly Float64Array[]
     support: readonly Support[]
   },
 ): SuggestedWeight[] {
-  const { trained, card, coefficients, support } = known
+  const { trained, card, support } = known
+  const toPoints = (logOdds: number) =>
+    Math.min(100, Math.max(0, Math.round(card.factor * logOdds)))
   const weights = features.map(({ name, today }, at): SuggestedWeight => {
     const why = trained.outcomes[at]!
-    const base = { feature: name, before: today, after: card.points[at]!, why }
-    if (why !== 'weighed') return { ...base, support: support[at]!, effect: null, points: null }
+    const interval = trained.intervals.get(at)
     const logOdds = trained.fit.coefficients[at]!
-    const drawn = toRange(coefficients.map((one) => Math.round(card.factor * one[at]!)))
+    const effect =
+      interval === undefined
+        ? null
+        : {
+            log_odds: logOdds,
+            low: Math.min(logOdds, interval.low),
+            high: Math.max(logOdds, interval.high),
+          }
     return {
-      ...base,
+      feature: name,
+      before: today,
+      after: card.points[at]!,
+      why,
       support: support[at]!,
-      effect: { log_odds: logOdds, ...trained.intervals.get(at)! },
-      points: { low: Math.min(100, drawn.low), high: Math.min(100, drawn.high) },
+      effect,
+      points:
+        effect === null || why !== 'weighed'
+          ? null
+          : { low: toPoints(effect.low), high: toPoints(effect.high) },
     }
   })
   const isChanged = ({ before, after }: SuggestedWeight) => Number(before !== after)

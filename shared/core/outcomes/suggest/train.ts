@@ -9,17 +9,17 @@ import {
   likelihoodRatioMin,
   penaltyDefault,
 } from '#shared/core/base/limits/policies.ts'
-import { drawPoisson } from '#shared/core/base/seeded-random.ts'
+import type { Range } from './compare-policies.ts'
 import type { FeatureSet } from './features.ts'
 import {
   type CountedRow,
   fitLogistic,
   type LogisticFit,
-  toIntervals,
   toShare,
   toSoft,
   toStandardErrors,
 } from './fit-logistic.ts'
+import { likelihoodDrop, logOddsMax, toIntervals } from './intervals.ts'
 import type { OutcomeRow, OutcomeTable } from './outcome-table.ts'
 
 /** Sessions of one feature. */
@@ -40,8 +40,8 @@ export type FeatureOutcome = 'weighed' | 'useless' | 'too_few'
 export type Trained = {
   fit: LogisticFit
   outcomes: readonly FeatureOutcome[]
-  /** Of the coefficients above 0, in log odds, by column. */
-  intervals: ReadonlyMap<number, { low: number; high: number }>
+  /** In log odds, by column; none where no labelled session has it. */
+  intervals: ReadonlyMap<number, Range>
   /** Where too few cases are known, the most log odds that they allow; infinity for none. */
   ceilings: readonly number[]
 }
@@ -140,14 +140,9 @@ export function train(
     if (fit.coefficients[column]! > 0) return 'weighed'
     return countExpectedOf(rows, fit, column) < expectedCasesMin ? 'too_few' : 'useless'
   })
-  const intervals = toIntervals(rows, fit, penalty)
+  const intervals = toIntervals(rows, width)
   return { fit, outcomes, intervals, ceilings: findCeilings(rows, fit, width) }
 }
-
-/** Half of chi square with one degree of freedom at 95 %: the ends of a likelihood interval. */
-const likelihoodDrop = 1.92
-/** Log odds of 10 are 22,000 to 1: beyond that, nothing is ruled out. */
-const ceilingMax = 10
 
 /** By column that has no weight, the most log odds that its cases allow beside the others. */
 function findCeilings(rows: readonly CountedRow[], fit: LogisticFit, width: number): number[] {
@@ -164,13 +159,13 @@ function findCeilings(rows: readonly CountedRow[], fit: LogisticFit, width: numb
     // The likelihood has one hill: climb it, then go down behind it.
     const best = bisect((at) => gain(at + 1e-4) > gain(at))
     const isAllowed = (at: number) => at <= best || gain(at) > gain(best) - likelihoodDrop
-    return isAllowed(ceilingMax) ? Number.POSITIVE_INFINITY : bisect(isAllowed)
+    return isAllowed(logOddsMax) ? Number.POSITIVE_INFINITY : bisect(isAllowed)
   })
 }
 
-/** Where what holds at 0 no longer does, up to `ceilingMax`. */
+/** Where what holds at 0 no longer does, up to `logOddsMax`. */
 function bisect(holds: (at: number) => boolean): number {
-  let [low, high] = [0, ceilingMax]
+  let [low, high] = [0, logOddsMax]
   if (!holds(0)) return 0
   for (let n = 0; n < 24; n++) {
     const middle = (low + high) / 2
@@ -189,38 +184,4 @@ function countExpectedOf(rows: readonly CountedRow[], fit: LogisticFit, column: 
     expected += (hits + misses) * share * (1 - share)
   }
   return expected
-}
-
-/**
- * Fits the same features to cases drawn again: the spread of the coefficients.
- * @returns one array of coefficients for each run
- */
-export function refit(
-  rows: readonly CountedRow[],
-  { fit }: Trained,
-  options: { runs: number; random: () => number; penalty?: number },
-): Float64Array[] {
-  const { runs, random, penalty = penaltyDefault } = options
-  const width = fit.coefficients.length
-  const allowed = new Set([...fit.coefficients.keys()].filter((at) => fit.coefficients[at]! > 0))
-  // Columns that are not allowed change nothing, so rows that differ only in them are one.
-  const used = toCountedRows(
-    rows.map(({ hits, misses }) => {
-      return {
-        events: [],
-        period: 'older',
-        fraud: hits,
-        legitimate: misses,
-        unlabelled: 0,
-        judged: 0,
-      }
-    }),
-    rows.map(({ columns }) => columns.filter((column) => allowed.has(column))),
-  )
-  return Array.from({ length: runs }, () => {
-    const drawn = used.map(({ columns, hits, misses }) => {
-      return { columns, hits: drawPoisson(hits, random), misses: drawPoisson(misses, random) }
-    })
-    return fitLogistic(drawn, { width, penalty, allowed, from: fit }).coefficients
-  })
 }

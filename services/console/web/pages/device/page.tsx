@@ -1,6 +1,7 @@
 /** One device: what is known of it, its sessions, signals, users, alerts and links. */
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
+import { withPercentile } from '#shared/core/outcomes/percentile-text.ts'
 import { api, ok } from '../../api/client.ts'
 import type { components } from '../../api/schema.ts'
 import { Id, IdText } from '../../components/id.tsx'
@@ -13,7 +14,6 @@ import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
 import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Networks } from '../entities/networks.tsx'
-import { toPercentileText } from '../entities/percentile.ts'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import { Sessions } from '../entities/sessions.tsx'
 import { LabelButton } from '../labels/label-button.tsx'
@@ -63,12 +63,7 @@ export function Page() {
                   ['Device', <Id key="id" most={64} value={known.device_id} />],
                   ['First seen', <Time at={known.first_seen_at} exact key="first" />],
                   ['Last seen', <Time at={known.last_seen_at} exact key="last" />],
-                  [
-                    'Highest risk score',
-                    [known.risk_score, toPercentileText(known.risk_percentile)]
-                      .filter((part) => part !== null)
-                      .join(', '),
-                  ],
+                  ['Highest risk score', withPercentile(known.risk_score, known.risk_percentile)],
                   ['Highest device score', known.peak_rasp_score],
                   ['Phone', <PhoneFact key="phone" phone={known.phone} tenant={tenant} />],
                   ['Registration', toInstallText(known.install)],

@@ -12,7 +12,15 @@ import { Tabs } from '../../components/tabs.tsx'
 import { toast } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { DraftEditor } from './draft-editor.tsx'
-import { addFloor, type PolicyDocument, parseDocument, toText } from './policy-document.ts'
+import {
+  addFloor,
+  addGroup,
+  type PolicyDocument,
+  parseDocument,
+  type RuleFloor,
+  type RuleGroup,
+  toText,
+} from './policy-document.ts'
 import { ShadowPanel } from './shadow.tsx'
 import { addSuppression, readSuppression, suppressionParameters } from './suppressions.tsx'
 import { type Draft, startDraft } from './use-draft.ts'
@@ -61,7 +69,7 @@ function Policies({ tenant }: { tenant: string }) {
     setDraft({ ...startDraft(base.version, base.document), text: toText(document) })
     change({ ...withoutSuppression, tab: 'edit', mode: '' })
   }
-  const editWithFloor = (floor: { signals: string[]; need: 'all' }) => {
+  const editWith = (add: (document: PolicyDocument) => PolicyDocument | null, done: string) => {
     const base = inForce!
     const from = draft ?? startDraft(base.version, base.document)
     const document = parseDocument(from.text)
@@ -69,9 +77,18 @@ function Policies({ tenant }: { tenant: string }) {
       toast('The draft is not JSON. Correct it first.')
       return
     }
-    setDraft({ ...from, text: toText(addFloor(document, floor)) })
-    toast('The floor is in the draft.')
+    const next = add(document)
+    if (next === null) {
+      toast('Not added: a signal of the rule is in a group of the draft already.')
+      return
+    }
+    setDraft({ ...from, text: toText(next) })
+    toast(done)
   }
+  const editWithFloor = (floor: RuleFloor) =>
+    editWith((document) => addFloor(document, floor), 'The floor is in the draft.')
+  const editWithGroup = (group: RuleGroup) =>
+    editWith((document) => addGroup(document, group), 'The group is in the draft.')
   const end = (tab: string) => {
     setDraft(null)
     change({ ...withoutSuppression, tab, mode: '', version: '', against: '' })
@@ -132,7 +149,12 @@ function Policies({ tenant }: { tenant: string }) {
             label: 'Suggest',
             content: (
               <Suspense fallback={<Skeleton className="h-80" />}>
-                <SuggestionPanel onDraft={edit} onFloor={editWithFloor} tenant={tenant} />
+                <SuggestionPanel
+                  onDraft={edit}
+                  onFloor={editWithFloor}
+                  onGroup={editWithGroup}
+                  tenant={tenant}
+                />
               </Suspense>
             ),
           },

@@ -14,7 +14,11 @@ export type Suppression = {
   reason: string
 }
 
-export type CategoryWeights = { cap: number; signals: Record<string, Weight> }
+export type CategoryWeights = {
+  cap: number
+  signals: Record<string, Weight>
+  groups?: { cap: number; signals: string[] }[]
+}
 
 export type PolicyDocument = {
   name: string
@@ -62,17 +66,66 @@ const hasWeights = (categories: unknown): boolean =>
   isPlain(categories) &&
   Object.values(categories).every((one) => isPlain(one) && isPlain(one.signals))
 
-/** The document with one floor more, which lifts the score to BLOCK where that is possible. */
-export const addFloor = (
+/** What a simple rule can become. */
+export type RuleFloor = {
+  signals: string[]
+  need: 'any' | 'all'
+  least: Record<string, Weight>
+}
+export type RuleGroup = { category: string; signals: string[] }
+
+/**
+ * The document with one floor more, which lifts the score to BLOCK where that is possible. Signals
+ * of it that score nothing get the least weight, since the floor would never hold.
+ */
+export function addFloor(
   document: PolicyDocument,
-  floor: { signals: string[]; need: 'all' },
-): PolicyDocument => ({
-  ...document,
-  floors: [
-    ...(document.floors ?? []),
-    { score: Math.min(100, document.thresholds?.block ?? 100), ...floor },
-  ],
-})
+  { least, signals, need }: RuleFloor,
+): PolicyDocument {
+  const score = Math.min(100, document.thresholds?.block ?? 100)
+  const floor = need === 'all' ? { score, signals, need } : { score, signals }
+  const weighed = signals.reduce((sum, path) => withPoints(sum, path, least[path] ?? 1), document)
+  return { ...weighed, floors: [...(document.floors ?? []), floor] }
+}
+
+const partOf = (document: PolicyDocument, category: string) =>
+  document.serverCategories?.[category] === undefined ? 'categories' : 'serverCategories'
+
+function withPoints(document: PolicyDocument, path: string, least: Weight): PolicyDocument {
+  const [category = '', name = ''] = path.split('.')
+  const part = partOf(document, category)
+  const own = document[part]?.[category]
+  const weight = own?.signals[name]
+  if (own === undefined || mostPoints(weight) > 0) return document
+  const isPlainWeight = typeof weight !== 'object' || 'whenFalse' in weight
+  const next = isPlainWeight ? least : 'atLeast' in weight ? { ...weight, weight: 1 } : weight
+  const changed = { ...own, signals: { ...own.signals, [name]: next } }
+  return { ...document, [part]: { ...document[part], [category]: changed } }
+}
+
+function mostPoints(weight: Weight | undefined): number {
+  if (weight === undefined || typeof weight === 'number') return weight ?? 0
+  if ('whenFalse' in weight) return weight.whenFalse
+  return 'atLeast' in weight ? weight.weight : Math.max(0, ...Object.values(weight.values))
+}
+
+/**
+ * The document with the signals as one fact: together they bring what the heaviest of them does.
+ * @returns null when one of them is in a group already, or the document lacks the category
+ */
+export function addGroup(
+  document: PolicyDocument,
+  { category, signals }: RuleGroup,
+): PolicyDocument | null {
+  const part = partOf(document, category)
+  const own = document[part]?.[category]
+  const groups = own?.groups ?? []
+  const isTaken = groups.some((group) => group.signals.some((name) => signals.includes(name)))
+  if (own === undefined || isTaken) return null
+  const cap = Math.max(...signals.map((name) => mostPoints(own.signals[name])))
+  const changed = { ...own, groups: [...groups, { cap, signals }] }
+  return { ...document, [part]: { ...document[part], [category]: changed } }
+}
 
 export type Change = { path: string; before: string | null; after: string | null }
 

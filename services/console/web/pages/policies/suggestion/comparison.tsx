@@ -18,12 +18,18 @@ function toRows({ active, suggested }: Compared): Row[] {
   const row = (name: string, of: (figures: Figures) => string): Row => {
     return { name, active: of(active), suggested: of(suggested) }
   }
+  const currencies = active.review.losses.map(({ currency }) => currency)
   const at = (name: string, of: (figures: Figures) => AtThreshold): Row[] => [
     row(`${name}: from score`, (one) => String(of(one).threshold)),
     row(`${name}: sessions a day`, (one) => of(one).alerts_a_day.toFixed(1)),
     row(`${name}: recall`, (one) => toRate(of(one).recall)),
     row(`${name}: precision`, (one) => toRate(of(one).precision)),
-    row(`${name}: honest sessions`, (one) => toCount(of(one).harmed)),
+    row(`${name}: fraud missed`, (one) => toCount(of(one).missed)),
+    row(`${name}: honest sessions harmed`, (one) => toCount(of(one).harmed)),
+    row(`${name}: honest users harmed`, (one) => toCount(of(one).harmed_users)),
+    ...currencies.map((currency) =>
+      row(`${name}: money caught, ${currency}`, (one) => toMoney(of(one), currency)),
+    ),
   ]
   return [
     row('Equal alerts: recall', ({ at_equal_alerts: { recall, recall_range: range } }) => {
@@ -33,6 +39,11 @@ function toRows({ active, suggested }: Compared): Row[] {
     ...at('REVIEW or BLOCK', (one) => one.review),
     ...at('BLOCK', (one) => one.block),
   ]
+}
+
+function toMoney({ losses }: AtThreshold, currency: string): string {
+  const { caught, lost, missed } = losses.find((one) => one.currency === currency)!
+  return `${caught} of ${lost}, ${missed} missed`
 }
 
 const toPoints = (share: number): string => (100 * share).toFixed(1)

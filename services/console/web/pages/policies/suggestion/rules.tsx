@@ -1,18 +1,20 @@
-/** Simple rules that were found beside a suggestion; most can become a floor of the draft. */
+/** Simple rules that were found beside a suggestion; most can become a floor or a group. */
 import { Button } from '../../../components/button.tsx'
 import { type Column, Table } from '../../../components/table.tsx'
+import type { RuleFloor, RuleGroup } from '../policy-document.ts'
 import { toRate } from './figures.ts'
 import type { Suggestion } from './suggestion-run.ts'
 
 type Rule = Suggestion['rules'][number]
-export type FloorOfRule = NonNullable<Rule['floor']>
 
 export function Rules({
   rules,
   onFloor,
+  onGroup,
 }: {
   rules: Rule[]
-  onFloor: (floor: FloorOfRule) => void
+  onFloor: (floor: RuleFloor) => void
+  onGroup: (group: RuleGroup) => void
 }) {
   if (rules.length === 0) return null
   const columns: Column<Rule>[] = [
@@ -47,17 +49,31 @@ export function Rules({
     {
       id: 'floor',
       head: <span className="sr-only">Add to the draft</span>,
-      width: '8rem',
-      cell: ({ floor, features }) =>
-        floor !== null && (
-          <Button
-            aria-label={`Add ${features.join(' + ')} as a floor`}
-            onClick={() => onFloor(floor)}
-            small
-          >
-            Add as a floor
-          </Button>
-        ),
+      width: '13rem',
+      cell: ({ floor, group, features }) => (
+        <span className="flex gap-1">
+          {floor === null ? (
+            'no floor says this'
+          ) : (
+            <Button
+              aria-label={`Add ${features.join(' + ')} as a floor`}
+              onClick={() => onFloor(floor)}
+              small
+            >
+              Add as a floor
+            </Button>
+          )}
+          {group !== null && (
+            <Button
+              aria-label={`Add ${features.join(' + ')} as a group`}
+              onClick={() => onGroup(group)}
+              small
+            >
+              As a group
+            </Button>
+          )}
+        </span>
+      ),
     },
   ]
   return (
@@ -67,12 +83,13 @@ export function Rules({
         columns={columns}
         heightClass="max-h-80"
         label="Simple rules"
-        minWidth="66rem"
+        minWidth="71rem"
         rowKey={({ features }) => features.join(' ')}
         rows={rules}
       />
       <p className="text-muted text-sm">
-        A floor lifts the score to BLOCK’s threshold when all of its signals score.
+        A floor lifts the score to BLOCK’s threshold when all of its signals score. A group counts
+        its signals as one fact: together they bring what the heaviest of them does.
       </p>
     </div>
   )

@@ -4,8 +4,8 @@ import { Button } from '../../../components/button.tsx'
 import { Checkbox, controlClasses } from '../../../components/field.tsx'
 import { Panel } from '../../../components/page.tsx'
 import { Empty, Refused } from '../../../components/states.tsx'
+import type { RuleFloor, RuleGroup } from '../policy-document.ts'
 import { Progress } from '../progress.tsx'
-import type { FloorOfRule } from './rules.tsx'
 import { SuggestionReport } from './suggestion-report.tsx'
 import { cancelSuggestion, startSuggestion, useSuggestion } from './suggestion-run.ts'
 
@@ -13,12 +13,15 @@ export function SuggestionPanel({
   tenant,
   onDraft,
   onFloor,
+  onGroup,
 }: {
   tenant: string
   /** Takes a document as the draft. */
   onDraft: (document: unknown) => void
   /** Adds a floor to the draft. */
-  onFloor: (floor: FloorOfRule) => void
+  onFloor: (floor: RuleFloor) => void
+  /** Adds a group to the draft. */
+  onGroup: (group: RuleGroup) => void
 }) {
   const suggestion = useSuggestion(tenant)
   const [days, setDays] = useState('90')
@@ -74,7 +77,9 @@ export function SuggestionPanel({
           <Refused error={suggestion.error} />
         </div>
       )}
-      {report !== null && <SuggestionReport onDraft={onDraft} onFloor={onFloor} report={report} />}
+      {report !== null && (
+        <SuggestionReport onDraft={onDraft} onFloor={onFloor} onGroup={onGroup} report={report} />
+      )}
       {suggestion === null && (
         <Empty title="Nothing suggested yet">
           Weights are learnt from older sessions with a label, tested on the newer ones, and shown

@@ -3,19 +3,22 @@ import { Button } from '../../../components/button.tsx'
 import { Empty } from '../../../components/states.tsx'
 import { type Column, Table } from '../../../components/table.tsx'
 import { useExact } from '../../../components/time/time.tsx'
+import type { RuleFloor, RuleGroup } from '../policy-document.ts'
 import { Comparison, Deciles } from './comparison.tsx'
 import { toCount } from './figures.ts'
-import { type FloorOfRule, Rules } from './rules.tsx'
+import { Rules } from './rules.tsx'
 import type { Report, Suggestion } from './suggestion-run.ts'
 
 export function SuggestionReport({
   report,
   onDraft,
   onFloor,
+  onGroup,
 }: {
   report: Report
   onDraft: (document: unknown) => void
-  onFloor: (floor: FloorOfRule) => void
+  onFloor: (floor: RuleFloor) => void
+  onGroup: (group: RuleGroup) => void
 }) {
   const exact = useExact()
   const { active, suggestion, refused } = report
@@ -45,7 +48,7 @@ export function SuggestionReport({
       <Comparison suggestion={suggestion} />
       <Weights suggestion={suggestion} />
       <Deciles compared={suggestion.compared} />
-      <Rules onFloor={onFloor} rules={suggestion.rules} />
+      <Rules onFloor={onFloor} onGroup={onGroup} rules={suggestion.rules} />
     </div>
   )
 }
@@ -173,13 +176,16 @@ const weightColumns: Column<Weight>[] = [
   {
     id: 'effect',
     head: 'Effect in log odds',
-    width: '13rem',
-    cell: ({ effect, why }) =>
-      effect === null
-        ? whyTexts[why]
-        : `${effect.log_odds.toFixed(2)} (${effect.low.toFixed(2)} to ${effect.high.toFixed(2)})`,
+    width: '21rem',
+    cell: ({ effect, why }) => toEffectText(effect, why),
   },
 ]
+
+function toEffectText(effect: Weight['effect'], why: Weight['why']): string {
+  if (effect === null) return whyTexts[why]
+  const name = why === 'weighed' ? effect.log_odds.toFixed(2) : whyTexts[why]
+  return `${name} (${effect.low.toFixed(2)} to ${effect.high.toFixed(2)})`
+}
 
 function Weights({ suggestion: { weights, factor } }: { suggestion: Suggestion }) {
   const changed = weights.filter(({ before, after }) => before !== after)
@@ -196,14 +202,15 @@ function Weights({ suggestion: { weights, factor } }: { suggestion: Suggestion }
           columns={weightColumns}
           heightClass="max-h-80"
           label="Points that change"
-          minWidth="58rem"
+          minWidth="66rem"
           rowKey={({ feature }) => feature}
           rows={changed}
         />
       )}
       <p className="text-muted text-sm">
-        {factor.toFixed(1)} points are one unit of log odds. {toCount(kept)} more keep their points:
-        too few labelled sessions have them to say anything.
+        {factor.toFixed(1)} points are one unit of log odds. Effects of few sessions are drawn
+        towards 0; the true one is in the interval in 95 of 100 cases. {toCount(kept)} more keep
+        their points: too few labelled sessions have them to say anything.
       </p>
     </div>
   )
