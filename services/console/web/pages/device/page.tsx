@@ -7,19 +7,20 @@ import { Id, IdText } from '../../components/id.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { AlertsFact } from '../entities/alerts-fact.tsx'
 import { ConnectionFact } from '../entities/connection.tsx'
 import { Erase } from '../entities/erase.tsx'
-import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
 import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Networks } from '../entities/networks.tsx'
 import { toPercentileText } from '../entities/percentile.ts'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import { Sessions } from '../entities/sessions.tsx'
+import { Timeline } from '../entities/timeline/timeline.tsx'
 import { LabelButton } from '../labels/label-button.tsx'
 import { Labelled } from '../labels/labelled.tsx'
 import { NetworkDevices } from './network-devices.tsx'
-import { SignalChanges } from './signal-changes.tsx'
+import { Signals } from './signals.tsx'
 
 /** Sessions that are shown; the server has them all. */
 const sessionsShown = 1_000
@@ -77,6 +78,15 @@ export function Page() {
                     <ConnectionFact connection={known.connection} key="from" tenant={tenant} />,
                   ],
                   ['Sessions', known.sessions_total.toLocaleString('en')],
+                  [
+                    'Alerts',
+                    <AlertsFact
+                      filter={{ device_id: deviceId }}
+                      key="alerts"
+                      tenant={tenant}
+                      total={alerts.total}
+                    />,
+                  ],
                 ]}
               />
             </Panel>
@@ -84,8 +94,7 @@ export function Page() {
             <Listed listed={{ kind: 'device', id: deviceId }} tenant={tenant} />
             <Sessions sessions={known.sessions} tenant={tenant} total={known.sessions_total} />
             <Networks sessions={known.sessions} tenant={tenant} />
-            <SignalChanges deviceId={deviceId} tenant={tenant} />
-            <LatestAlerts alerts={alerts} filter={{ device_id: deviceId }} tenant={tenant} />
+            <Signals deviceId={deviceId} tenant={tenant} />
             <Panel title="Users seen on it">
               <Users tenant={tenant} users={known.users_seen_on} />
             </Panel>
@@ -94,6 +103,7 @@ export function Page() {
           </>
         )}
       </Loaded>
+      <Timeline subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
     </Frame>
   )
 }

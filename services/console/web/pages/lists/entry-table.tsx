@@ -9,6 +9,7 @@ import { Time } from '../../components/time/time.tsx'
 import { toast } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { entityLink } from '../entities/entity-link.ts'
+import { timelineKey } from '../entities/timeline/key.ts'
 import {
   addEntry,
   isEntity,
@@ -35,7 +36,12 @@ export function EntryTable({
 }) {
   const mayChange = useMay('analyst')
   const client = useQueryClient()
-  const refresh = () => client.invalidateQueries({ queryKey: listsKey(tenant) })
+  const refresh = () =>
+    Promise.all(
+      [listsKey(tenant), timelineKey(tenant)].map((queryKey) =>
+        client.invalidateQueries({ queryKey }),
+      ),
+    )
   const undo = useMutation({
     mutationFn: (entry: NewEntry) => addEntry(tenant, entry),
     onSuccess: refresh,

@@ -11,7 +11,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { counted } from '../../components/words.ts'
 import { useMay } from '../../shell/operator.ts'
-import { LatestAlerts } from '../entities/latest-alerts.tsx'
+import { Timeline } from '../entities/timeline/timeline.tsx'
 import { CorrectDialog } from './correct-dialog.tsx'
 import { Corrections } from './corrections.tsx'
 import { Installs } from './installs.tsx'
@@ -33,6 +33,7 @@ export function Page() {
       title="Phone"
     >
       <Loaded query={phone}>{(page) => <Shown page={page} tenant={tenant} />}</Loaded>
+      <Timeline subject={{ kind: 'phone', id: phoneId }} tenant={tenant} />
       {joining && (
         <CorrectDialog onClose={() => setJoining(false)} phoneId={phoneId} tenant={tenant} />
       )}
@@ -60,6 +61,7 @@ function Shown({ page, tenant }: { page: PhonePage; tenant: string }) {
             ['Highest risk score', phone.risk_score],
             ['Installs', phone.installs_total.toLocaleString('en')],
             ['Users', phone.users_total.toLocaleString('en')],
+            ['Alerts', alerts.total.toLocaleString('en')],
           ]}
         />
       </Panel>
@@ -83,7 +85,6 @@ function Shown({ page, tenant }: { page: PhonePage; tenant: string }) {
       </Panel>
       {chosen !== undefined && <Why install={chosen} tenant={tenant} />}
       <Corrections corrections={corrections} phoneId={phone.phone_id} tenant={tenant} />
-      <LatestAlerts alerts={alerts} tenant={tenant} />
       <Users phone={phone} tenant={tenant} />
       {splitting !== null && (
         <CorrectDialog

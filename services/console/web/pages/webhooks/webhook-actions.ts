@@ -3,19 +3,10 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useCallback } from 'react'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { tenantQuery, tenantsQuery } from '../../api/tenants.ts'
-import type { Tone } from '../../components/badge.tsx'
 import { useUrlSearch } from '../../components/state/url-state.ts'
 import { toast } from '../../components/toast.tsx'
 
 export type Delivery = AnswerOf<'/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}', 'get'>
-
-export const deliveryTones: Record<Delivery['state'], Tone> = {
-  pending: 'accent',
-  sending: 'accent',
-  delivered: 'good',
-  failed: 'bad',
-  skipped: 'warn',
-}
 
 export const deliveriesKey = (tenantId: string) => ['deliveries', tenantId]
 
