@@ -232,7 +232,6 @@ export function describeEntities(getStory: () => EntityStory): void {
     })
 
     it('has everything in one timeline, each kind in its place, and the same over the API', async () => {
-      const { page } = getStory()
       type Line = { kind: string; id: string; at: string }
       type Timeline = { data: Line[]; next_cursor: string | null; incomplete: object[] }
       const all = await read<Timeline>(`${deviceAt('phone')}/timeline?limit=200`)

@@ -7,7 +7,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { lazyRouteComponent, useLocation } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
-import { Suspense, useEffect, useState } from 'react'
+import { Suspense, useEffect, useRef, useState } from 'react'
 import { sessionPrompts } from '../api/client.ts'
 import { type SignedIn, sessionQuery } from '../api/session.ts'
 import { Failed } from '../components/states.tsx'
@@ -27,10 +27,16 @@ export function Root() {
   const [ended, setEnded] = useState(false)
   const shown = session.data
 
+  /** Calls that wait for the sign-in. */
+  const waiting = useRef<((isSame: boolean) => void)[]>([])
   useEffect(() => {
-    sessionPrompts.signIn = () => setEnded(true)
+    sessionPrompts.signIn = () =>
+      new Promise((resolve) => {
+        waiting.current.push(resolve)
+        setEnded(true)
+      })
     return () => {
-      sessionPrompts.signIn = () => undefined
+      sessionPrompts.signIn = async () => false
     }
   }, [])
 
@@ -40,6 +46,7 @@ export function Root() {
     if (isOther) client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
     client.setQueryData(sessionQuery.queryKey, next)
     setEnded(false)
+    for (const resolve of waiting.current.splice(0)) resolve(!isOther)
     void client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
   }
 
@@ -58,9 +65,10 @@ export function Root() {
   if (shown === null) return <SignIn onSignedIn={enter} />
   return (
     <>
-      <Shell key={shown.operator.operator_id} signedIn={shown} />
+      <Toasts>
+        <Shell key={shown.operator.operator_id} signedIn={shown} />
+      </Toasts>
       <StepUp signedIn={shown} />
-      <Toasts />
       <Dialog.Root open={ended}>
         <Dialog.Portal>
           <Dialog.Content

@@ -44,6 +44,7 @@ export function Page() {
         }),
       ),
   })
+  const timeline = <Timeline subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
   return (
     <Frame
       controls={
@@ -92,6 +93,7 @@ export function Page() {
             </Panel>
             <Labelled subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
             <Listed listed={{ kind: 'device', id: deviceId }} tenant={tenant} />
+            {timeline}
             <Sessions sessions={known.sessions} tenant={tenant} total={known.sessions_total} />
             <Networks sessions={known.sessions} tenant={tenant} />
             <Signals deviceId={deviceId} tenant={tenant} />
@@ -103,7 +105,8 @@ export function Page() {
           </>
         )}
       </Loaded>
-      <Timeline subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
+      {/* What Postgres knows is there without ClickHouse. */}
+      {device.error !== null && device.data === undefined && timeline}
     </Frame>
   )
 }

@@ -2,7 +2,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
-import type { Policy } from '#shared/core/policies/policy.ts'
 import { api, ok } from '../../api/client.ts'
 import { ActionBadge } from '../../components/badge.tsx'
 import { Chart } from '../../components/chart/chart.tsx'
@@ -55,6 +54,8 @@ const labelColumn = (tenant: string): Column<Session> => ({
   width: '5.5rem',
 })
 
+type Thresholds = { review: number; block: number }
+
 /** The thresholds of the policy in force; none while they are not known. */
 function useThresholds(tenant: string): Mark[] | undefined {
   const { data } = useQuery({
@@ -68,7 +69,7 @@ function useThresholds(tenant: string): Mark[] | undefined {
   })
   return useMemo(() => {
     if (data === undefined) return undefined
-    const { review, block } = (data.document as Policy).thresholds
+    const { review, block } = (data.document as { thresholds: Thresholds }).thresholds
     return [
       { label: 'REVIEW from', at: review, color: 'warn' },
       { label: 'BLOCK from', at: block, color: 'bad' },

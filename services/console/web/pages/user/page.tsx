@@ -38,6 +38,7 @@ export function Page() {
         }),
       ),
   })
+  const timeline = <Timeline subject={{ kind: 'user', id: userId }} tenant={tenant} />
   return (
     <Frame
       controls={
@@ -84,13 +85,15 @@ export function Page() {
             </Panel>
             <Labelled subject={{ kind: 'user', id: userId }} tenant={tenant} />
             <Listed listed={{ kind: 'user', id: userId }} tenant={tenant} />
+            {timeline}
             <Sessions sessions={sessions} tenant={tenant} />
             <Networks sessions={sessions} tenant={tenant} />
             <Links id={userId} kind="user" tenant={tenant} />
           </>
         )}
       </Loaded>
-      <Timeline subject={{ kind: 'user', id: userId }} tenant={tenant} />
+      {/* What Postgres knows is there without ClickHouse. */}
+      {user.error !== null && user.data === undefined && timeline}
     </Frame>
   )
 }
