@@ -813,6 +813,28 @@ export interface paths {
                                 job_id: string | null;
                                 undo: boolean;
                             }[];
+                            assignments: {
+                                at: string;
+                                actor: string;
+                                from: string | null;
+                                to: string | null;
+                                job_id: string | null;
+                                undo: boolean;
+                            }[];
+                            others: {
+                                device: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                };
+                                user: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                } | null;
+                            };
                             deliveries: components["schemas"]["Delivery"][];
                             explanation: components["schemas"]["EventExplanation"] | null;
                             unexplained: string | null;

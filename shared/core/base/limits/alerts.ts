@@ -17,6 +17,9 @@ export const bulkSelectionMax = 1_000
 /** Bulk changes in one answer. */
 export const bulkJobsListedMax = 100
 
+/** Other alerts of a device, or a user, whose verdicts an alert shows: an index has 10,000 in 5 ms. */
+export const verdictsCountedMax = 10_000
+
 /** Streams of one console, and of one operator: each holds a connection, and a query a second. */
 export const alertStreamsMax = 200
 export const alertStreamsPerOperatorMax = 10

@@ -14,6 +14,7 @@ import { SignalTable } from '../event/why/signal-table.tsx'
 import { Waterfall } from '../event/why/waterfall.tsx'
 import type { Alert, AlertRecord } from './alert.ts'
 import { AlertFacts } from './alert-facts.tsx'
+import { Context } from './context.tsx'
 import { Deliveries } from './deliveries.tsx'
 import { DispositionBadge, DispositionButtons } from './disposition.tsx'
 import { History } from './history.tsx'
@@ -60,6 +61,7 @@ export function AlertDetail({
       <Panel>
         <AlertFacts alert={alert} />
       </Panel>
+      <Context alert={alert} record={record} />
       <Why alert={alert} record={record} />
       {record === undefined ? (
         <Panel>
@@ -127,6 +129,9 @@ function More({ record }: { record: AlertRecord }) {
   const { explanation, unexplained } = record
   return (
     <>
+      <Panel title="History">
+        <History record={record} />
+      </Panel>
       {explanation === null ? (
         <p className="px-1 text-muted">{missing[unexplained ?? ''] ?? missing.unavailable}</p>
       ) : (
@@ -138,9 +143,6 @@ function More({ record }: { record: AlertRecord }) {
           <RawBody eventId={record.alert.event_id} />
         </>
       )}
-      <Panel title="History">
-        <History record={record} />
-      </Panel>
       <Panel title="Webhook deliveries">
         <Deliveries deliveries={record.deliveries} />
       </Panel>
