@@ -3,8 +3,7 @@
  * how many are before it. One offers Undo for eight seconds where an action can be undone; one of a
  * failure is red, stays, and offers to try again.
  */
-import { Toast as Primitive } from 'radix-ui'
-import { type ReactNode, useSyncExternalStore } from 'react'
+import { useEffect, useState, useSyncExternalStore } from 'react'
 import { Button, IconButton } from './button.tsx'
 import { classes } from './classes.ts'
 import { Icon } from './icons.tsx'
@@ -59,8 +58,8 @@ export function undoLast(): void {
   last.onUndo?.()
 }
 
-/** Mount it once, around what has the `ToastPlace`. */
-export function Toasts({ children }: { children: ReactNode }) {
+/** Where the notes are: a row of the layout, without a height while there is none. Mount it once. */
+export function Toasts() {
   const kept = useSyncExternalStore(
     (listener) => {
       listeners.add(listener)
@@ -70,49 +69,53 @@ export function Toasts({ children }: { children: ReactNode }) {
   )
   const shown = kept.at(-1)
   return (
-    <Primitive.Provider duration={undoMs} label="Note">
-      {children}
+    <section aria-label="Notes" aria-live="polite" className="shrink-0">
       {shown !== undefined && <Note before={kept.length - 1} key={shown.id} note={shown} />}
-    </Primitive.Provider>
+    </section>
   )
 }
 
 function Note({ note, before }: { note: Toast; before: number }) {
   const { id, text, isFailure, onUndo, onRetry } = note
+  // Whoever is about to press a button of it has the time to.
+  const [isHeld, hold] = useState(false)
+  const close = () => dismissToast(id)
+  useEffect(() => {
+    if (isHeld || isFailure) return
+    const timer = setTimeout(() => dismissToast(id), undoMs)
+    return () => clearTimeout(timer)
+  }, [isHeld, isFailure, id])
+  const act = (work: () => void) => () => {
+    close()
+    work()
+  }
   return (
-    <Primitive.Root
+    // biome-ignore lint/a11y/noStaticElementInteractions: the handlers only stop its clock
+    <div
       className={classes(
         'flex items-center gap-3 border-t py-2 pr-2 pl-4',
         isFailure ? 'border-bad bg-bad-soft text-bad' : 'border-line-strong bg-raised',
       )}
-      duration={isFailure ? Number.POSITIVE_INFINITY : undoMs}
-      onOpenChange={(open) => !open && dismissToast(id)}
-      open
-      type={isFailure ? 'foreground' : 'background'}
+      onBlur={() => hold(false)}
+      onFocus={() => hold(true)}
+      onPointerEnter={() => hold(true)}
+      onPointerLeave={() => hold(false)}
+      role={isFailure ? 'alert' : undefined}
     >
       {isFailure && <Icon name="warning" />}
-      <Primitive.Description className="min-w-0 flex-1 break-words">{text}</Primitive.Description>
-      {before > 0 && (
-        <span className="text-muted text-sm whitespace-nowrap">{before} before it</span>
-      )}
+      <span className="min-w-0 flex-1 break-words">{text}</span>
+      {before > 0 && <span className="text-sm whitespace-nowrap">{before} before it</span>}
       {onUndo && (
-        <Primitive.Action altText="Undo" asChild onClick={onUndo}>
-          <Button small>Undo</Button>
-        </Primitive.Action>
+        <Button onClick={act(onUndo)} small>
+          Undo
+        </Button>
       )}
       {onRetry && (
-        <Primitive.Action altText="Retry" asChild onClick={onRetry}>
-          <Button small>Retry</Button>
-        </Primitive.Action>
+        <Button onClick={act(onRetry)} small>
+          Retry
+        </Button>
       )}
-      <Primitive.Close asChild>
-        <IconButton icon="close" label="Dismiss" />
-      </Primitive.Close>
-    </Primitive.Root>
+      <IconButton icon="close" label="Dismiss" onClick={close} />
+    </div>
   )
-}
-
-/** Where the notes are: a row of the layout, without a height while there is none. */
-export function ToastPlace() {
-  return <Primitive.Viewport className="shrink-0 outline-none" label="Notes" />
 }

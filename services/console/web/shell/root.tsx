@@ -11,7 +11,6 @@ import { Suspense, useEffect, useRef, useState } from 'react'
 import { sessionPrompts } from '../api/client.ts'
 import { type SignedIn, sessionQuery } from '../api/session.ts'
 import { Failed } from '../components/states.tsx'
-import { Toasts } from '../components/toast.tsx'
 import { Shell } from './shell.tsx'
 import { SignIn } from './sign-in.tsx'
 import { StepUp } from './step-up.tsx'
@@ -65,9 +64,7 @@ export function Root() {
   if (shown === null) return <SignIn onSignedIn={enter} />
   return (
     <>
-      <Toasts>
-        <Shell key={shown.operator.operator_id} signedIn={shown} />
-      </Toasts>
+      <Shell key={shown.operator.operator_id} signedIn={shown} />
       <StepUp signedIn={shown} />
       <Dialog.Root open={ended}>
         <Dialog.Portal>

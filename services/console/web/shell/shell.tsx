@@ -4,7 +4,7 @@ import { Dialog } from 'radix-ui'
 import { Suspense, useEffect, useState } from 'react'
 import type { SignedIn } from '../api/session.ts'
 import { Button, IconButton } from '../components/button.tsx'
-import { ToastPlace } from '../components/toast.tsx'
+import { Toasts } from '../components/toast.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import type { PaletteKind } from './command-palette.tsx'
 import { AdminTabs, Navigation } from './navigation.tsx'
@@ -76,7 +76,7 @@ export function Shell({ signedIn }: { signedIn: SignedIn }) {
             <AdminTabs />
             <Outlet />
           </main>
-          <ToastPlace />
+          <Toasts />
         </div>
       </div>
       <Dialog.Root onOpenChange={setDrawer} open={drawer}>

@@ -1,11 +1,13 @@
 /** One alert: what was decided and why, what happened to it since, and its disposition. */
+
+import { lazy, Suspense } from 'react'
 import { toAlertSentence } from '#shared/core/alerts/alert-sentence.ts'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { ActionBadge, SeverityBadge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { useCopy } from '../../components/id.tsx'
 import { Panel } from '../../components/page.tsx'
-import { Failed, SkeletonRows } from '../../components/states.tsx'
+import { Failed, Skeleton, SkeletonRows } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { toPercentileText } from '../entities/percentile.ts'
@@ -14,11 +16,13 @@ import { SignalTable } from '../event/why/signal-table.tsx'
 import { Waterfall } from '../event/why/waterfall.tsx'
 import type { Alert, AlertRecord } from './alert.ts'
 import { AlertFacts } from './alert-facts.tsx'
-import { Context } from './context.tsx'
 import { Deliveries } from './deliveries.tsx'
 import { DispositionBadge, DispositionButtons } from './disposition.tsx'
 import { History } from './history.tsx'
 import { Now } from './now.tsx'
+
+/** Loaded beside the alert itself, which is shown first. */
+const Context = lazy(() => import('./context.tsx').then((file) => ({ default: file.Context })))
 
 export function AlertDetail({
   alert,
@@ -61,7 +65,9 @@ export function AlertDetail({
       <Panel>
         <AlertFacts alert={alert} />
       </Panel>
-      <Context alert={alert} record={record} />
+      <Suspense fallback={<Skeleton className="h-64" />}>
+        <Context alert={alert} record={record} />
+      </Suspense>
       <Why alert={alert} record={record} />
       {record === undefined ? (
         <Panel>

@@ -16,7 +16,7 @@ import { Networks } from '../entities/networks.tsx'
 import { toPercentileText } from '../entities/percentile.ts'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import { Sessions } from '../entities/sessions.tsx'
-import { Timeline } from '../entities/timeline/timeline.tsx'
+import { TimelinePanel } from '../entities/timeline/timeline-panel.tsx'
 import { LabelButton } from '../labels/label-button.tsx'
 import { Labelled } from '../labels/labelled.tsx'
 import { NetworkDevices } from './network-devices.tsx'
@@ -44,7 +44,7 @@ export function Page() {
         }),
       ),
   })
-  const timeline = <Timeline subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
+  const timeline = <TimelinePanel subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
   return (
     <Frame
       controls={

@@ -11,7 +11,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { counted } from '../../components/words.ts'
 import { useMay } from '../../shell/operator.ts'
-import { Timeline } from '../entities/timeline/timeline.tsx'
+import { TimelinePanel } from '../entities/timeline/timeline-panel.tsx'
 import { CorrectDialog } from './correct-dialog.tsx'
 import { Corrections } from './corrections.tsx'
 import { Installs } from './installs.tsx'
@@ -26,7 +26,7 @@ export function Page() {
     queryKey: [...phonesKey(tenant), phoneId],
     queryFn: () => loadPhone(tenant, phoneId),
   })
-  const timeline = <Timeline subject={{ kind: 'phone', id: phoneId }} tenant={tenant} />
+  const timeline = <TimelinePanel subject={{ kind: 'phone', id: phoneId }} tenant={tenant} />
   return (
     <Frame
       about="The installs of the app on the same hardware. A device id names an install: who reinstalls is a new device, on the same phone."

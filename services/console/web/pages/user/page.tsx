@@ -14,7 +14,7 @@ import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Networks } from '../entities/networks.tsx'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import { Sessions, scoreTexts } from '../entities/sessions.tsx'
-import { Timeline } from '../entities/timeline/timeline.tsx'
+import { TimelinePanel } from '../entities/timeline/timeline-panel.tsx'
 import { LabelButton } from '../labels/label-button.tsx'
 import { Labelled } from '../labels/labelled.tsx'
 
@@ -38,7 +38,7 @@ export function Page() {
         }),
       ),
   })
-  const timeline = <Timeline subject={{ kind: 'user', id: userId }} tenant={tenant} />
+  const timeline = <TimelinePanel subject={{ kind: 'user', id: userId }} tenant={tenant} />
   return (
     <Frame
       controls={
