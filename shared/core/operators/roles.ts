@@ -65,6 +65,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'POST /operators/:operator_id/reset': everyTenantStepUp,
   'GET /operators/invitations': everyTenantAdmin,
   'POST /operators/invitations': everyTenantStepUp,
+  'DELETE /operators/invitations/:invitation_id': everyTenantAdmin,
 
   'GET /audit': everyTenantAdmin,
   'GET /edges': viewer,

@@ -4717,6 +4717,25 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/operators/invitations/{invitation_id}": {
+        delete: {
+            parameters: {
+                path: {
+                    invitation_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            invitation_id: string;
+                            email: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/invitations/{token}": {
         get: {
             parameters: {

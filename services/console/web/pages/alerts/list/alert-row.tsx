@@ -10,6 +10,9 @@ import { DispositionBadge } from '../../alert/disposition.tsx'
 
 export const alertRowPx = 60
 
+/** A browser tells a change of a box as the click that made it. */
+const isWithShift = (event: Event): boolean => event instanceof MouseEvent && event.shiftKey
+
 export const AlertRow = memo(function AlertRow({
   alert,
   open,
@@ -22,7 +25,7 @@ export const AlertRow = memo(function AlertRow({
   open: boolean
   checked: boolean
   onOpen: (alertId: string) => void
-  onCheck: (alertId: string) => void
+  onCheck: (alertId: string, toHere?: boolean) => void
 }) {
   const { alert_id: id, decision, entity, flags } = alert
   return (
@@ -36,7 +39,7 @@ export const AlertRow = memo(function AlertRow({
         aria-label={`Select the alert of ${toVisible(entity.device.device_id)}`}
         checked={checked}
         className="mt-2.5 size-4 shrink-0 accent-accent"
-        onChange={() => onCheck(id)}
+        onChange={({ nativeEvent }) => onCheck(id, isWithShift(nativeEvent))}
         type="checkbox"
       />
       <button
