@@ -8,23 +8,15 @@ import { Dialog } from 'radix-ui'
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
 import { tenantsQuery } from '../api/tenants.ts'
 import { classes } from '../components/classes.ts'
-import { Icon, type IconName } from '../components/icons.tsx'
+import { Icon } from '../components/icons.tsx'
 import { useFoundIds } from './found-ids.ts'
 import { usePlaces } from './navigation.tsx'
 import { usePages } from './page-list.ts'
+import type { Entry } from './palette/entry.ts'
 import { useFoundWords } from './palette/found-words.ts'
 import { useKeepRecent, useRecentPages } from './palette/recent-pages.ts'
 
 export type PaletteKind = 'all' | 'tenants'
-
-export type Entry = {
-  key: string
-  kind: string
-  text: string
-  more?: string
-  icon: IconName
-  to: string
-}
 
 const shownMax = 30
 

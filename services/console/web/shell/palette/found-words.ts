@@ -4,7 +4,7 @@ import { toVisible } from '#shared/core/base/visible-text.ts'
 import { flags } from '#shared/core/signals/flags.ts'
 import { api, ok } from '../../api/client.ts'
 import { useTenant } from '../../api/tenants.ts'
-import type { Entry } from '../command-palette.tsx'
+import type { Entry } from './entry.ts'
 
 const charactersMin = 2
 const shownMax = 10

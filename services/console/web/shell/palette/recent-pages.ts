@@ -1,7 +1,7 @@
 /** The pages that were open last in this tab, for the command palette. */
 import { useLocation } from '@tanstack/react-router'
 import { useEffect } from 'react'
-import type { Entry } from '../command-palette.tsx'
+import type { Entry } from './entry.ts'
 
 const keptMax = 8
 const storageKey = 'di.recent'
