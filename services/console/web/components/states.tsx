@@ -114,7 +114,7 @@ export function Loaded<T>({
 const slowMs = 5_000
 
 /** What is shown meanwhile; after a while it says that no answer comes, with a way out. */
-function Waiting({ onRetry, children }: { onRetry: () => void; children: ReactNode }) {
+export function Waiting({ onRetry, children }: { onRetry: () => void; children: ReactNode }) {
   const [isSlow, setSlow] = useState(false)
   const client = useQueryClient()
   useEffect(() => {

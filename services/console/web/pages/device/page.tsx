@@ -106,7 +106,7 @@ export function Page() {
         )}
       </Loaded>
       {/* What Postgres knows is there without ClickHouse. */}
-      {device.error !== null && device.data === undefined && timeline}
+      {device.failureCount > 0 && device.data === undefined && timeline}
     </Frame>
   )
 }

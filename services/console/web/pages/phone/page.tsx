@@ -37,7 +37,7 @@ export function Page() {
         {(page) => <Shown page={page} tenant={tenant} timeline={timeline} />}
       </Loaded>
       {/* What Postgres knows is there without ClickHouse. */}
-      {phone.error !== null && phone.data === undefined && timeline}
+      {phone.failureCount > 0 && phone.data === undefined && timeline}
       {joining && (
         <CorrectDialog onClose={() => setJoining(false)} phoneId={phoneId} tenant={tenant} />
       )}

@@ -93,7 +93,7 @@ export function Page() {
         )}
       </Loaded>
       {/* What Postgres knows is there without ClickHouse. */}
-      {user.error !== null && user.data === undefined && timeline}
+      {user.failureCount > 0 && user.data === undefined && timeline}
     </Frame>
   )
 }
