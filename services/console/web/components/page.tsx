@@ -6,7 +6,11 @@ import { type ReactNode, useEffect } from 'react'
 export function useTitle(title: string): void {
   const { tenant } = useParams({ strict: false })
   useEffect(() => {
-    const parts = [title, ...(tenant === undefined ? [] : [tenant]), 'Device intelligence']
+    const parts = [
+      title,
+      ...(tenant === undefined || tenant === title ? [] : [tenant]),
+      'Device intelligence',
+    ]
     document.title = parts.join(' · ')
   }, [title, tenant])
 }
