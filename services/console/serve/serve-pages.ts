@@ -42,7 +42,9 @@ export async function addPages(app: FastifyInstance, deps: PagesDeps): Promise<v
     referrerPolicy: { policy: 'no-referrer' },
     xFrameOptions: { action: 'deny' },
   })
-  app.setNotFoundHandler((_, reply) => sendProblem(reply, nothingHere()))
+  app.setNotFoundHandler((_, reply) =>
+    sendProblem(reply, new Problem('not_found', 'There is nothing at this address.')),
+  )
   await app.register(serveStatic, {
     root: join(folder, 'assets'),
     prefix: '/assets/',
@@ -54,23 +56,16 @@ export async function addPages(app: FastifyInstance, deps: PagesDeps): Promise<v
     schemaHide: true,
     wildcard: true,
   })
-  const helmetOfPages = {
-    enableCSPNonces: true,
-    contentSecurityPolicy: { useDefaults: false, directives: contentPolicy },
-  }
-  const options = { schema: { hide: true } as object, helmet: helmetOfPages }
   for (const path of pagePaths) {
+    const helmetOfPages = {
+      enableCSPNonces: true,
+      contentSecurityPolicy: { useDefaults: false, directives: contentPolicy },
+    }
+    const options = { schema: { hide: true } as object, helmet: helmetOfPages }
     app.get(path, options, async (_, reply) =>
       sendDocument(reply, folder, new URL(deps.publicUrl())),
     )
   }
-  app.get('/*', options, async ({ url, headers: { accept } }, reply) => {
-    if (isOfPerson(url, accept)) {
-      return sendDocument(reply.code(404), folder, new URL(deps.publicUrl()))
-    }
-    reply.header('content-security-policy', nothingAllowedText)
-    return sendProblem(reply, nothingHere())
-  })
   for (const name of ['theme.js', 'favicon.svg']) {
     app.get(`/${name}`, { schema: { hide: true } as object }, async (_, reply) => {
       reply.header('cache-control', 'public, max-age=300')
@@ -78,12 +73,6 @@ export async function addPages(app: FastifyInstance, deps: PagesDeps): Promise<v
     })
   }
 }
-
-const nothingHere = () => new Problem('not_found', 'There is nothing at this address.')
-
-/** Whether a browser opens an address: then the page says what it is, and leads back. */
-const isOfPerson = (url: string, accept = ''): boolean =>
-  !url.startsWith('/admin/') && accept.includes('text/html')
 
 /**
  * The address of a request without the prefix of `PUBLIC_URL`, for proxies that leave it in; others
@@ -120,7 +109,6 @@ const self = ["'self'"]
 
 /** For answers that are not pages. */
 const nothingAllowed = { defaultSrc: ["'none'"], frameAncestors: ["'none'"] }
-const nothingAllowedText = "default-src 'none';frame-ancestors 'none'"
 
 /**
  * Own files alone: inline scripts, `style` attributes and other origins are all refused. The nonce

@@ -102,40 +102,6 @@ describe('the document', () => {
   })
 })
 
-describe('an address that no page has', () => {
-  const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
-
-  it('is the document for a browser, which says so, with the status of what is not there', async () => {
-    const app = await serve('http://localhost:8082')
-    for (const url of ['/tenants', '/t', '/deep/down/there?x=1']) {
-      const { statusCode, headers, body } = await app.inject({ url, headers: html })
-      expect([url, statusCode]).toEqual([url, 404])
-      expect(headers['content-type']).toBe('text/html; charset=utf-8')
-      expect(headers['content-security-policy']).toContain("script-src 'self'")
-      expect(body).toContain('<base href="/">')
-    }
-    await app.close()
-  })
-
-  it('is a problem for a program, for the admin API and for a file', async () => {
-    const app = await serve('http://localhost:8082')
-    const calls = [
-      { url: '/tenants' },
-      { url: '/tenants', headers: { accept: 'application/json' } },
-      { url: '/admin/v1/nothing', headers: html },
-      { url: '/assets/absent.js', headers: html },
-      { url: '/tenants', headers: html, method: 'POST' as const },
-    ]
-    for (const call of calls) {
-      const { statusCode, headers } = await app.inject(call)
-      expect([call, statusCode]).toEqual([call, 404])
-      expect(headers['content-type']).toContain('application/problem+json')
-      expect(headers['content-security-policy']).toBe("default-src 'none';frame-ancestors 'none'")
-    }
-    await app.close()
-  })
-})
-
 describe('the files of the pages', () => {
   it('are cached for a year and compressed', async () => {
     const app = await serve('http://localhost:8082')
