@@ -36,6 +36,7 @@ import { addEntityRoutes } from './entities/entity-routes.ts'
 import { addLinkRoutes } from './entities/link-routes.ts'
 import { addSearchRoutes } from './entities/search-routes.ts'
 import { addSignalChangeRoute } from './entities/signal-change-routes.ts'
+import { addTimelineRoutes } from './entities/timeline-routes.ts'
 import { addErasureRoutes } from './erasure/erasure-routes.ts'
 import { addEventListRoute } from './events/event-list-routes.ts'
 import { addEventRoutes } from './events/event-routes.ts'
@@ -99,6 +100,7 @@ const routes = [
   addLinkRoutes,
   addPhoneRoutes,
   addSignalChangeRoute,
+  addTimelineRoutes,
   addSearchRoutes,
   addPeriodOverviewRoute,
   addDeliveryRoutes,

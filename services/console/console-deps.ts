@@ -15,6 +15,7 @@ import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createNetworkStore } from '#shared/io/devices/network-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
+import { createTimelineEvents } from '#shared/io/devices/timeline-events-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts'
 import { createPhoneStore } from '#shared/io/identity/phone-store.ts'
@@ -136,6 +137,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     networks: createNetworkStore(clickhouse),
     phones: createPhoneStore(clickhouse, createPhoneCorrections(postgres)),
     signalHistory: createSignalHistoryStore(clickhouse),
+    timelineEvents: createTimelineEvents(clickhouse),
     overview: createOverviewStore(clickhouse),
     loadRiskFeatures: createRiskFeatureStore(clickhouse, createPhones(clickhouse, postgres))
       .loadRiskFeatures,

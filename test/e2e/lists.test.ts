@@ -222,7 +222,7 @@ describe('the pages', () => {
           `/tenants/acme/lists?${query}`,
         )
 
-      await page.goto('/manage/lists?tenant=acme&state=active')
+      await page.goto('/t/acme/lists?state=active')
       await page.getByRole('button', { name: 'Add an entry' }).click()
       const dialog = page.getByRole('dialog')
       await dialog.getByLabel('Kind').selectOption('user')
@@ -260,7 +260,7 @@ describe('the pages', () => {
       await dialog.getByLabel('Network').fill('8.8.8.0/24')
       await dialog.getByRole('button', { name: 'Add' }).click()
       await page.getByText('8.8.8.0/24').waitFor()
-      await page.goto('/manage/lists?tenant=acme&kind=country')
+      await page.goto('/t/acme/lists?kind=country')
       await page.getByText('DE (Germany)').waitFor()
       expect(await findViolations(page)).toEqual([])
       expect(await findOverflow(page)).toBe(0)

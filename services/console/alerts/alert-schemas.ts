@@ -2,7 +2,12 @@
 
 import { z } from 'zod'
 import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
-import { dispositionChangeSchema, noteSchema } from '#shared/core/alerts/alert-work-schemas.ts'
+import {
+  assignmentSchema,
+  dispositionChangeSchema,
+  noteSchema,
+  otherVerdictsSchema,
+} from '#shared/core/alerts/alert-work-schemas.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
 import { deliverySchema } from '#shared/core/deliveries/delivery-schema.ts'
 import { riskPercentileSchema } from '#shared/core/http/field-schemas.ts'
@@ -44,6 +49,8 @@ export const alertDetailSchema = z.object({
   history: z
     .array(dispositionChangeSchema)
     .describe('the changes of its disposition, oldest first'),
+  assignments: z.array(assignmentSchema).describe('the changes of its assignee, oldest first'),
+  others: otherVerdictsSchema,
   deliveries: z.array(deliverySchema),
   explanation: eventExplanationSchema
     .nullable()

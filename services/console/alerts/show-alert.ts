@@ -7,7 +7,9 @@ import type { TenantScope } from '#shared/core/operators/roles.ts'
 import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
 import {
   type AlertWork,
+  countOtherVerdicts,
   findAlertPolicyVersion,
+  listAssignments,
   listDispositions,
   listNotes,
   readAlertWork,
@@ -44,25 +46,40 @@ export async function showAlert(
   if (alert === null) throw alertNotFound(target.alertId)
   const { tenant_id: tenantId, alert_id: alertId, event_id: eventId } = alert
   const { postgres } = deps
-  const [work, notes, history, { deliveries }, policyVersion, explained, percentile] =
-    await Promise.all([
-      readAlertWork(postgres, tenantId, [alertId]),
-      listNotes(postgres, tenantId, alertId),
-      listDispositions(postgres, tenantId, alertId),
-      listDeliveries(postgres, { tenantId, alertId, limit: deliveriesMax }),
-      findAlertPolicyVersion(postgres, tenantId, alertId),
-      explain(deps, { tenantId, eventId }),
-      deps.findPercentile({ tenantId, score: alert.decision.risk_score }),
-    ])
+  const [{ deliveries }, policyVersion, explained, percentile, own] = await Promise.all([
+    listDeliveries(postgres, { tenantId, alertId, limit: deliveriesMax }),
+    findAlertPolicyVersion(postgres, tenantId, alertId),
+    explain(deps, { tenantId, eventId }),
+    deps.findPercentile({ tenantId, score: alert.decision.risk_score }),
+    readWork(postgres, { tenantId, alertId, hasUser: alert.entity.user !== undefined }),
+  ])
   return {
-    alert: withWork(alert, work.get(alertId)),
+    alert: withWork(alert, own.work),
     ...percentile,
     policy_version: policyVersion,
-    notes,
-    history,
+    notes: own.notes,
+    history: own.history,
+    assignments: own.assignments,
+    others: own.others,
     deliveries,
     ...explained,
   }
+}
+
+/** What people did with an alert, and said of others like it. */
+async function readWork(
+  db: Queryable,
+  alert: { tenantId: string; alertId: string; hasUser: boolean },
+) {
+  const { tenantId, alertId } = alert
+  const [work, notes, history, assignments, others] = await Promise.all([
+    readAlertWork(db, tenantId, [alertId]),
+    listNotes(db, tenantId, alertId),
+    listDispositions(db, tenantId, alertId),
+    listAssignments(db, tenantId, alertId),
+    countOtherVerdicts(db, alert),
+  ])
+  return { work: work.get(alertId), notes, history, assignments, others }
 }
 
 export const alertNotFound = (alertId: string) =>

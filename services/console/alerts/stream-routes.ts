@@ -6,7 +6,12 @@
  */
 import { PassThrough } from 'node:stream'
 import { z } from 'zod'
-import { alertStreamsMax, alertStreamsPerOperatorMax } from '#shared/core/base/limits/alerts.ts'
+import {
+  alertStreamsMax,
+  alertStreamsPerOperatorMax,
+  streamHeartbeatMs,
+  streamSilenceMs,
+} from '#shared/core/base/limits/alerts.ts'
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import { seesTenant } from '#shared/core/operators/roles.ts'
 import { isSessionValid } from '#shared/core/operators/session-times.ts'
@@ -23,8 +28,6 @@ import { requireTenant } from '../tenants/manage-tenants.ts'
 const pollMs = 500
 /** How often the sessions of open streams are looked at, in one query. */
 const sessionsCheckedMs = 2_000
-/** A line for proxies, which close a silent connection. */
-const heartbeatMs = 15_000
 /** A stream ends after this, and the client opens it again: its session is checked anew. */
 const streamMs = 5 * 60_000
 
@@ -82,7 +85,8 @@ export function addAlertStreamRoute(
         tags: ['Alerts'],
         summary: 'Server-sent events: how many alerts are new',
         description:
-          'Each event has `{"new","last_seq"}`. `Last-Event-ID` continues after a lost connection.',
+          'Each event `alerts` has `{"new","last_seq"}`. `Last-Event-ID` continues after a lost ' +
+          `connection. Without a \`ping\` for ${streamSilenceMs / 1_000} s the connection is lost.`,
         params: tenantParams,
         querystring: z.strictObject({}),
         response: {
@@ -108,7 +112,7 @@ export function addAlertStreamRoute(
       const lastSeq = readLastId(headers['last-event-id'], present)
       const sessionId = principal?.kind === 'operator' ? principal.session.sessionId : null
       const stream: Stream = { tenantId, actor, sessionId, lastSeq, out: new PassThrough() }
-      const heartbeat = setInterval(() => stream.out.write(': alive\n\n'), heartbeatMs)
+      const heartbeat = setInterval(() => ping(stream), streamHeartbeatMs)
       const forget = () => {
         clearInterval(heartbeat)
         clearTimeout(end)
@@ -140,6 +144,11 @@ export function addAlertStreamRoute(
 function readLastId(header: string | string[] | undefined, present: number): number {
   const seq = typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : present
   return Math.min(seq, present)
+}
+
+/** A page waits for it: a connection to a process that hangs stays open. */
+function ping({ out, lastSeq }: Stream): void {
+  out.write(`event: ping\ndata: {"last_seq":${lastSeq}}\n\n`)
 }
 
 function send(stream: Stream, lastSeq: number): void {

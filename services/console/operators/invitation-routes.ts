@@ -1,16 +1,18 @@
 /** Inviting operators, and accepting an invitation. */
 import { listInvitations } from '#shared/io/operators/invitation-store.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
-import { accept, invite, showInvitation } from './invitations.ts'
+import { accept, invite, showInvitation, withdraw } from './invitations.ts'
 import type { OperatorParts } from './operator-deps.ts'
 import {
   acceptBody,
+  invitationIdParams,
   invitationParams,
   invitationsSchema,
   inviteBody,
   invitedSchema,
   shownInvitationSchema,
   signedInSchema,
+  withdrawnSchema,
 } from './operator-schemas.ts'
 import { toInvitationView } from './operator-views.ts'
 import { callerOf, sendSignedIn } from './session-routes.ts'
@@ -49,6 +51,21 @@ export function addInvitationRoutes(app: ConsoleApp, parts: OperatorParts): void
       const invitations = await listInvitations(parts.postgres, listedMax)
       return { data: invitations.map((one) => toInvitationView(one, parts.wallMs())) }
     },
+  )
+  app.delete(
+    '/operators/invitations/:invitation_id',
+    {
+      schema: {
+        operationId: 'withdrawInvitation',
+        tags: ['Operators'],
+        summary: 'Withdraw an open invitation: its link does nothing any more',
+        params: invitationIdParams,
+        problems: ['invitation_not_found'],
+        response: { 200: withdrawnSchema },
+      },
+    },
+    async ({ params: { invitation_id: invitationId }, principal }) =>
+      withdraw(parts, { invitationId, actor: actorOf(principal) }),
   )
   addAcceptance(app, parts)
 }

@@ -20,6 +20,7 @@ import {
   findUnknownTenants,
   type Invitation,
   insertInvitation,
+  withdrawInvitation,
 } from '#shared/io/operators/invitation-store.ts'
 import {
   bindSubject,
@@ -62,6 +63,30 @@ export async function invite(parts: OperatorParts, wanted: NewInvitation): Promi
     if ((await findOperatorByEmail(tx, wanted.email)) !== null) throw exists(wanted.email)
     await requireTenants(tx, wanted.tenants)
     return makeLink(parts, tx, { ...wanted, operatorId: null, action: 'operator.invited' })
+  })
+}
+
+/**
+ * Ends an open invitation: its link does nothing any more.
+ * @throws Problem invitation_not_found: unknown, used, withdrawn and expired alike
+ */
+export async function withdraw(
+  { postgres, wallMs }: Pick<OperatorParts, 'postgres' | 'wallMs'>,
+  { invitationId, actor }: { invitationId: string; actor: string },
+): Promise<{ invitation_id: string; email: string }> {
+  return postgres.transaction(async (tx) => {
+    const invitation = await withdrawInvitation(tx, invitationId, wallMs())
+    if (invitation === null) {
+      throw new Problem('invitation_not_found', 'There is no open invitation of this id.')
+    }
+    const ended = { invitation_id: invitationId, email: invitation.email }
+    await insertAudit(tx, {
+      actor,
+      tenantId: null,
+      action: 'operator.invitation_withdrawn',
+      before: { ...ended, role: invitation.role },
+    })
+    return ended
   })
 }
 

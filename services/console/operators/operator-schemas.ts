@@ -126,6 +126,10 @@ export const invitationsSchema = z.object({
     }),
   ),
 })
+export const invitationIdParams = z.object({
+  invitation_id: z.string().regex(/^inv_[A-Za-z0-9_-]{1,64}$/, 'must be the id of an invitation'),
+})
+export const withdrawnSchema = z.object({ invitation_id: z.string(), email: z.string() })
 export const invitationParams = z.object({
   token: z.string().regex(tokenPattern, 'must be the token of an invitation'),
 })

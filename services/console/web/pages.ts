@@ -43,6 +43,11 @@ export const pages = [
     nav: { name: 'Signals', icon: 'signals' },
   },
   {
+    path: '/t/$tenant/lists',
+    load: () => import('./pages/lists/page.tsx'),
+    nav: { name: 'Lists', icon: 'lists' },
+  },
+  {
     path: '/t/$tenant/fleet',
     load: () => import('./pages/fleet/page.tsx'),
     nav: { name: 'Fleet', icon: 'fleet' },
@@ -88,11 +93,6 @@ export const pages = [
     path: '/manage/integrations/$tenant/attestation',
     load: () => import('./pages/integration/attestation-check.tsx'),
     role: 'engineer',
-  },
-  {
-    path: '/manage/lists',
-    load: () => import('./pages/lists/page.tsx'),
-    nav: { name: 'Lists', of: 'admin' },
   },
   {
     path: '/manage/labels',

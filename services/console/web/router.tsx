@@ -11,7 +11,7 @@ import {
 } from '@tanstack/react-router'
 import { prefix } from './api/client.ts'
 import type { Search } from './components/state/url-state.ts'
-import { Failed, SkeletonRows } from './components/states.tsx'
+import { Failed, SkeletonRows, Waiting } from './components/states.tsx'
 import { pages } from './pages.ts'
 import { NotFound } from './shell/not-found.tsx'
 import { type PageEntry, PagesContext } from './shell/page-list.ts'
@@ -49,7 +49,12 @@ export const router = createRouter({
   basepath: prefix === '' ? '/' : prefix,
   defaultPreload: 'intent',
   defaultPendingMs: 300,
-  defaultPendingComponent: () => <SkeletonRows />,
+  // The file of a page may not come either.
+  defaultPendingComponent: () => (
+    <Waiting onRetry={() => location.reload()}>
+      <SkeletonRows />
+    </Waiting>
+  ),
   defaultErrorComponent: ({ error, reset }) => <Failed error={error} onRetry={reset} />,
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
   stringifySearch: (search) => {

@@ -24,6 +24,25 @@ export const dispositionChangeSchema = z.object({
 })
 export type DispositionChange = z.output<typeof dispositionChangeSchema>
 
+export const assignmentSchema = z.object({
+  at: z.string(),
+  actor: z.string(),
+  from: z.string().nullable(),
+  to: z.string().nullable().describe('null: it was taken away'),
+  job_id: z.string().nullable().describe('the bulk change that did it'),
+  undo: z.boolean().describe('whether it put back what was before a bulk change'),
+})
+export type Assignment = z.output<typeof assignmentSchema>
+
+const verdictCountsSchema = z
+  .object({ open: z.int(), reviewed: z.int(), false_positive: z.int(), confirmed: z.int() })
+  .describe('its other alerts by what people said of them, of the newest')
+export const otherVerdictsSchema = z.object({
+  device: verdictCountsSchema,
+  user: verdictCountsSchema.nullable().describe('null when the alert has no user'),
+})
+export type OtherVerdicts = z.output<typeof otherVerdictsSchema>
+
 export const bulkJobSchema = z
   .object({
     job_id: z.string(),

@@ -38,6 +38,7 @@ export const auditedActions = [
   'list_entry.added',
   'list_entry.removed',
   'operator.changed',
+  'operator.invitation_withdrawn',
   'operator.invited',
   'operator.joined',
   'operator.oidc_bound',

@@ -1,5 +1,12 @@
 /** How people work on alerts in Postgres: assignees, notes, and the history of dispositions. */
-import type { AlertNote, DispositionChange } from '#shared/core/alerts/alert-work-schemas.ts'
+import type {
+  AlertNote,
+  Assignment,
+  DispositionChange,
+  OtherVerdicts,
+} from '#shared/core/alerts/alert-work-schemas.ts'
+import type { Disposition } from '#shared/core/alerts/dispositions.ts'
+import { verdictsCountedMax } from '#shared/core/base/limits/alerts.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
@@ -58,6 +65,58 @@ export async function listDispositions(
     [tenantId, alertId],
   )
   return rows.map((row) => ({ ...row, at: row.at.toISOString() }))
+}
+
+/** All changes of an alert's assignee, oldest first. */
+export async function listAssignments(
+  db: Queryable,
+  tenantId: string,
+  alertId: string,
+): Promise<Assignment[]> {
+  const { rows } = await db.query<Omit<Assignment, 'at'> & { at: Date }>(
+    `select at, actor, from_assignee as "from", to_assignee as "to", job_id,
+       undoes is not null as undo
+     from alert_assignments where tenant_id = $1 and alert_id = $2 order by assignment_id`,
+    [tenantId, alertId],
+  )
+  return rows.map((row) => ({ ...row, at: row.at.toISOString() }))
+}
+
+type VerdictRow = { subject: 'device' | 'user'; disposition: Disposition; alerts: number }
+
+// An index has the newest alerts of a device, and of a user.
+const verdictsSql = `
+  with own as (
+    select device_id, user_id from alerts where tenant_id = $1 and alert_id = $2
+  ), found as (
+    (select 'device' as subject, a.alert_id, a.disposition
+     from alerts as a where a.tenant_id = $1 and a.device_id = (select device_id from own)
+     order by a.created_at desc, a.alert_id desc limit ${verdictsCountedMax})
+    union all
+    (select 'user', a.alert_id, a.disposition
+     from alerts as a where a.tenant_id = $1 and a.user_id = (select user_id from own)
+     order by a.created_at desc, a.alert_id desc limit ${verdictsCountedMax})
+  )
+  select subject, disposition, count(*) as alerts from found
+  where alert_id <> $2 group by subject, disposition`
+
+/** What people said of the other alerts of the device and the user of an alert. */
+export async function countOtherVerdicts(
+  db: Queryable,
+  { tenantId, alertId, hasUser }: { tenantId: string; alertId: string; hasUser: boolean },
+): Promise<OtherVerdicts> {
+  const { rows } = await db.query<VerdictRow>(verdictsSql, [tenantId, alertId])
+  const countsOf = (subject: VerdictRow['subject']) => {
+    const count = (disposition: Disposition) =>
+      rows.find((row) => row.subject === subject && row.disposition === disposition)?.alerts ?? 0
+    return {
+      open: count('OPEN'),
+      reviewed: count('REVIEWED'),
+      false_positive: count('FALSE_POSITIVE'),
+      confirmed: count('CONFIRMED'),
+    }
+  }
+  return { device: countsOf('device'), user: hasUser ? countsOf('user') : null }
 }
 
 /** The version of the policy that scored the event of an alert; 0 when the alert is gone. */

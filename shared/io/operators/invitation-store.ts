@@ -131,6 +131,21 @@ export async function acceptInvitationOf(
   return rows[0] === undefined ? null : toInvitation(rows[0])
 }
 
+/** Ends an open invitation; null when there is none of this id, or it is not open any more. */
+export async function withdrawInvitation(
+  tx: Queryable,
+  invitationId: string,
+  nowMs: number,
+): Promise<Invitation | null> {
+  const { rows } = await tx.query<InvitationRow>(
+    `update operator_invitations set revoked_at = $2
+     where invitation_id = $1 and expires_at > $2 and accepted_at is null and revoked_at is null
+     returning ${columns}`,
+    [invitationId, new Date(nowMs)],
+  )
+  return rows[0] === undefined ? null : toInvitation(rows[0])
+}
+
 /** The latest invitations, newest first. */
 export async function listInvitations(db: Queryable, limit: number): Promise<ListedInvitation[]> {
   const { rows } = await db.query<

@@ -137,7 +137,8 @@ export function describeAlerts(getStory: () => Story): void {
       const note = page.getByLabel('Note', { exact: true })
       const signIn = async (email: string, name: string) => {
         await page.context().clearCookies()
-        await page.getByRole('button', { name: 'Assign to me' }).click()
+        // The page may have asked for something by itself before: then the sign-in page is over it.
+        await page.getByRole('button', { name: 'Assign to me' }).dispatchEvent('click')
         await page.getByText('Your session has ended.').waitFor()
         await page.getByLabel('Email').fill(email)
         await page.getByLabel('Password').fill(password)

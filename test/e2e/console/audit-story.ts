@@ -35,6 +35,7 @@ const ofOthers: AuditedAction[] = [
   'alert.bulk_cancelled',
   'alert.bulk_undo_begun',
   'alert.disposition_undone',
+  'operator.invitation_withdrawn',
   'operator.oidc_bound',
   'operator.password_changed',
   'operator.recovery_code_used',

@@ -211,19 +211,55 @@ export function describeEntities(getStory: () => EntityStory): void {
         ['appeared', 'root.su_binary', 'p-2'],
       ])
       await open(deviceAt('phone'))
-      const shown = await readTable('Signal changes')
-      expect(shown.map(([change, signal]) => [change, signal])).toEqual([
-        ['came back', 'root.su_binary'],
-        ['went', 'root.su_binary'],
-        ['appeared', 'root.su_binary'],
-      ])
-      await page.getByRole('tab', { name: 'By signal' }).click()
       expect((await readTable('Signals'))[0]!.slice(0, 2)).toEqual(['root.su_binary', 'detected'])
+      await page.getByRole('button', { name: 'Kind' }).click()
+      await page.getByRole('menuitemcheckbox', { name: 'Signal' }).click()
+      await page.keyboard.press('Escape')
+      const shown = async () => (await readTable('Timeline')).map(([, kind, what]) => [kind, what])
+      const signals = [
+        ['Signal', 'root.su_binary came back'],
+        ['Signal', 'root.su_binary went'],
+        ['Signal', 'root.su_binary appeared'],
+      ]
+      await until(
+        'only signals',
+        async () => JSON.stringify(await shown()) === JSON.stringify(signals),
+      )
       await expectNoFault()
-      await page.getByRole('tab', { name: 'Timeline' }).click()
-      const table = page.getByRole('region', { name: 'Signal changes' })
+      const table = page.getByRole('region', { name: 'Timeline' })
       await table.getByRole('link').last().click()
       await page.waitForURL(`**/events/${changes.data.at(-1)!.event_id}`)
+    })
+
+    it('has everything in one timeline, each kind in its place, and the same over the API', async () => {
+      type Line = { kind: string; id: string; at: string }
+      type Timeline = { data: Line[]; next_cursor: string | null; incomplete: object[] }
+      const all = await read<Timeline>(`${deviceAt('phone')}/timeline?limit=200`)
+      expect(all.incomplete).toEqual([])
+      expect(all.next_cursor).toBeNull()
+      const events = await read<{ data: { event_id: string; received_at: string }[] }>(
+        'events?device_id=phone&limit=200',
+      )
+      const of = (kind: string) => all.data.filter((one) => one.kind === kind)
+      expect(of('event').map(({ id }) => id)).toEqual(events.data.map((one) => one.event_id))
+      const alerts = await read<{ data: { alert_id: string }[] }>('alerts?device_id=phone')
+      expect(alerts.data.length).toBeGreaterThan(0)
+      expect(of('alert').map(({ id }) => id)).toEqual(alerts.data.map((one) => one.alert_id))
+      expect(of('signal')).toHaveLength(3)
+      expect(all.data.map(({ at }) => at)).toEqual(
+        all.data
+          .map(({ at }) => at)
+          .toSorted()
+          .reverse(),
+      )
+      await open(deviceAt('phone'))
+      expect(await readTable('Timeline')).toHaveLength(all.data.length)
+      await expectNoFault()
+      const user = await read<Timeline>(`${userAt('ada')}/timeline?kinds=event,signal&limit=200`)
+      const own = await read<{ data: { event_id: string }[] }>('events?user_id=ada&limit=200')
+      expect(user.data.filter(({ kind }) => kind === 'event').map(({ id }) => id)).toEqual(
+        own.data.map((one) => one.event_id),
+      )
     })
 
     it('shows the score of each session as a chart, and the same as a table', async () => {

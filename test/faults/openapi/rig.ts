@@ -143,11 +143,12 @@ async function signPeopleIn({ stack }: TestStack) {
     }
     return { ...shown, cookie: answer.headers.get('set-cookie')!.split(';', 1)[0]! }
   }
-  const invite = async (email: string) => {
+  const makeInvitation = (email: string) => {
     const invitation = { email, role: 'admin' }
-    const made = await admin<{ url: string }>(stack, 'POST', '/operators/invitations', invitation)
-    return made.url.split('#')[1]!
+    const path = '/operators/invitations'
+    return admin<{ url: string; invitation_id: string }>(stack, 'POST', path, invitation)
   }
+  const invite = async (email: string) => (await makeInvitation(email)).url.split('#')[1]!
   const join = async (email: string) =>
     post(`/invitations/${await invite(email)}`, { name: 'Drill', password })
   const first = await join(email)
@@ -164,6 +165,7 @@ async function signPeopleIn({ stack }: TestStack) {
     otherId: operator.operator_id,
     resetId: third.operator_id,
     invitation: await invite('invited@example.com'),
+    withdrawnId: (await makeInvitation('withdrawn@example.com')).invitation_id,
   }
 }
 
@@ -343,6 +345,9 @@ function toCredentials(
     },
     'POST /admin/v1/operators/{operator_id}/reset': { operator_id: [known.people.resetId] },
     'POST /admin/v1/operators/invitations': { tenants: ['all'] },
+    'DELETE /admin/v1/operators/invitations/{invitation_id}': {
+      invitation_id: [known.people.withdrawnId],
+    },
   }
   const { disposable, steppedUp } = known.people
   let disposed = 0

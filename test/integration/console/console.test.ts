@@ -544,6 +544,86 @@ describe('alerts', () => {
     expect(changes.every(({ actor }) => actor === 'admin')).toBe(true)
   })
 
+  type Timeline = {
+    data: { kind: string; at: string; id: string; [field: string]: unknown }[]
+    next_cursor: string | null
+    incomplete: { kind: string; state: string }[]
+  }
+  const readTimeline = async (query = '', subject = 'devices/d-1') => {
+    const answer = await call('GET', `/tenants/${tenantId}/${subject}/timeline${query}`)
+    expect(answer.status, answer.text).toBe(200)
+    return answer.body as unknown as Timeline
+  }
+
+  it('have a timeline with all that Postgres knows, which names what ClickHouse does not answer', async () => {
+    await call('PUT', `/alerts/${alertId}/assignee`, { assignee: 'ann@example.com' })
+    await call('POST', `/alerts/${alertId}/notes`, { note: 'a farm' })
+    await call('POST', `/alerts/${alertId}/disposition`, { disposition: 'CONFIRMED', note: 'sure' })
+    const subject = { device_id: 'd-1' }
+    const labelled = await call('POST', `/tenants/${tenantId}/labels`, {
+      subject,
+      label: 'chargeback',
+      occurred_at: '2026-01-02T03:04:05.006Z',
+    })
+    expect(labelled.status, labelled.text).toBe(201)
+    const entry = { list: 'deny', kind: 'device', id: 'd-1', reason: 'farm' }
+    await call('POST', `/tenants/${tenantId}/lists`, entry)
+    // One of another device, and one of another tenant with the same id.
+    await call('POST', `/tenants/${tenantId}/lists`, { ...entry, id: 'd-2' })
+    const other = (await create()).tenant_id
+    await call('POST', `/tenants/${other}/lists`, entry)
+
+    const { data, incomplete } = await readTimeline()
+    const kinds = data.map(({ kind }) => kind)
+    expect(kinds.slice(0, 5)).toEqual(['list_entry', 'label', 'disposition', 'note', 'assignment'])
+    expect(kinds.slice(5).sort()).toEqual(['alert', 'delivery'])
+    const of = (kind: string) => data.find((one) => one.kind === kind)
+    expect(of('alert')).toMatchObject({ id: alertId, risk_score: 80, disposition: 'CONFIRMED' })
+    expect(of('disposition')).toMatchObject({ from: 'OPEN', to: 'CONFIRMED', note: 'sure' })
+    expect(of('note')).toMatchObject({ alert_id: alertId, by: 'admin', note: 'a farm' })
+    expect(of('assignment')).toMatchObject({ from: null, to: 'ann@example.com' })
+    expect(of('label')).toMatchObject({ label: 'chargeback', subject_id: 'd-1' })
+    expect(of('list_entry')).toMatchObject({ list: 'deny', listed_id: 'd-1', reason: 'farm' })
+    expect(of('delivery')).toMatchObject({ alert_id: alertId, event: 'risk.alert' })
+    expect(incomplete).toMatchObject([
+      { kind: 'event', state: 'unavailable' },
+      { kind: 'signal', state: 'unavailable' },
+    ])
+  })
+
+  it('have a timeline that is filtered by kind and time, and continues page by page', async () => {
+    for (let n = 0; n < 5; n++) await call('POST', `/alerts/${alertId}/notes`, { note: `${n}` })
+    const all = await readTimeline('?kinds=note,alert')
+    expect(all.data.map((one) => one.note ?? one.kind)).toEqual(['4', '3', '2', '1', '0', 'alert'])
+    expect(all.incomplete).toEqual([])
+    const pages: Timeline['data'] = []
+    let cursor = ''
+    do {
+      const page = await readTimeline(`?kinds=note,alert&limit=2${cursor}`)
+      expect(page.data.length).toBeLessThanOrEqual(2)
+      pages.push(...page.data)
+      cursor = page.next_cursor === null ? '' : `&cursor=${page.next_cursor}`
+    } while (cursor !== '')
+    expect(pages).toEqual(all.data)
+    const { at } = all.data[2]!
+    const later = await readTimeline(`?kinds=note,alert&from=${at}`)
+    expect(later.data).toEqual(all.data.filter((one) => one.at >= at))
+    const earlier = await readTimeline(`?kinds=note,alert&to=${at}`)
+    expect(earlier.data).toEqual(all.data.filter((one) => one.at < at))
+    const first = await readTimeline('?kinds=note&limit=2')
+    const path = `/tenants/${tenantId}/devices/d-1/timeline`
+    const refused = await call('GET', `${path}?kinds=alert&limit=2&cursor=${first.next_cursor}`)
+    expect(refused.body).toMatchObject({ code: 'invalid_query' })
+    expect((await readTimeline('?kinds=alert,note', 'devices/d-2')).data).toEqual([])
+  })
+
+  it('of a phone and a user have timelines, also while their devices cannot be read', async () => {
+    const user = await readTimeline('?kinds=signal,alert', 'users/nobody')
+    expect(user).toMatchObject({ data: [], incomplete: [{ kind: 'signal' }] })
+    const phone = await readTimeline('?kinds=alert,correction', `phones/phn_${'a'.repeat(22)}`)
+    expect(phone).toMatchObject({ data: [], incomplete: [{ kind: 'alert' }] })
+  })
+
   it('show their deliveries', async () => {
     const path = `/tenants/${tenantId}/deliveries`
     const all = await call('GET', path)

@@ -4,11 +4,13 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { changedEventsMax, signalChangesMax } from '#shared/core/base/limits/entities.ts'
 import { type SignalChange, toSignalChanges } from '#shared/core/devices/signal-changes.ts'
+import type { TimelineBound } from '#shared/core/devices/timeline.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import {
   createSignalHistoryStore,
   type SignalHistoryStore,
 } from '#shared/io/devices/signal-history-store.ts'
+import { createTimelineEvents } from '#shared/io/devices/timeline-events-store.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { modelSignalHistory } from '../../support/devices/signal-changes-model.ts'
 import { seed } from '../../support/process/seed.ts'
@@ -58,6 +60,50 @@ const sortChanges = (changes: readonly SignalChange[]) =>
   changes
     .map((one) => [one.atMs, one.eventId, one.signal, one.change, one.sessionId])
     .sort((a, b) => (String(a) < String(b) ? -1 : 1))
+
+describe('events of a timeline', () => {
+  it('are each there once, newest first, and continue after any of them', async () => {
+    const at = (tenantId: string, deviceId: string, n: number): EventFacts => ({
+      tenantId,
+      deviceId,
+      sessionId: `s-${n % 3}`,
+      // Two of each instant.
+      receivedAtMs: nowMs - Math.floor(n / 2) * 3_600_000,
+      nonce: n,
+    })
+    const numbers = Array.from({ length: 9 }, (_, n) => n)
+    const events = makeEvents([
+      ...numbers.map((n) => at('timeline', 'one', n)),
+      ...numbers.map((n) => at('timeline', 'two', n + 20)),
+      at('timeline', 'three', 1),
+      at('timeline-b', 'one', 1),
+    ])
+    const again = events.slice(0, 5).map((event) => {
+      return { ...event, received_at: event.received_at + 60_000 }
+    })
+    await telemetry.insertTelemetry(events)
+    await telemetry.insertTelemetry(again)
+    const { listTimelineEvents } = createTimelineEvents(clickhouse)
+    const read = async (bound: TimelineBound, limit: number) => {
+      const query = { tenantId: 'timeline', deviceIds: ['one', 'two'], fromMs: 0, bound, limit }
+      const found = await listTimelineEvents(query)
+      return found.map(({ eventId: id, receivedAtMs: atMs }) => ({ atMs, id }))
+    }
+    const expected = events
+      .filter(({ tenant_id: tenant, body }) => tenant === 'timeline' && body.device_id !== 'three')
+      .map(({ event_id: id, received_at: atMs }) => ({ atMs, id }))
+      .sort((a, b) => b.atMs - a.atMs || (a.id < b.id ? 1 : -1))
+    const end = { atMs: nowMs + 1, id: '' }
+    expect(await read(end, 100)).toEqual(expected)
+    const paged = []
+    for (let bound: TimelineBound | undefined = end; bound !== undefined; bound = paged.at(-1)) {
+      const page = await read(bound, 4)
+      if (page.length === 0) break
+      paged.push(...page)
+    }
+    expect(paged).toEqual(expected)
+  })
+})
 
 describe('changes of signals', () => {
   it('equal a plain model, with repeats and in any order', async () => {

@@ -216,6 +216,34 @@ describe('administrators', () => {
   })
 })
 
+describe('a withdrawn invitation', () => {
+  it('opens nothing, is shown as revoked and audited, and cannot be withdrawn twice', async () => {
+    const admin = await rig.join('admin')
+    const cookie = await rig.openSession(admin.operatorId, { steppedUp: true })
+    const body = { email: 'withdrawn@example.com', role: 'viewer' }
+    const made = await rig.must(201, 'POST', '/operators/invitations', { cookie, body })
+    const list = async () => {
+      const { body: listed } = await rig.must(200, 'GET', '/operators/invitations', { cookie })
+      return listed.data as unknown as { invitation_id: string; email: string; state: string }[]
+    }
+    const findOwn = async () => (await list()).find(({ email }) => email === body.email)!
+    const path = `/operators/invitations/${(await findOwn()).invitation_id}`
+    const viewer = await rig.join('viewer')
+    expect((await rig.call('DELETE', path, { cookie: viewer.cookie })).status).toBe(403)
+    expect((await rig.call('DELETE', path, { cookie })).status).toBe(200)
+    const token = made.body.url.split('#')[1]!
+    const opened = await rig.call('GET', `/invitations/${token}`)
+    expect(opened.body.code).toBe('invitation_not_found')
+    const again = await rig.call('DELETE', path, { cookie })
+    expect(again.body.code).toBe('invitation_not_found')
+    expect((await findOwn()).state).toBe('revoked')
+    const entries = (await rig.readAudit()).filter(
+      ({ actor, action }) => actor === admin.email && action === 'operator.invitation_withdrawn',
+    )
+    expect(entries).toHaveLength(1)
+  })
+})
+
 describe('a lost password', () => {
   const startReset = (operatorId: string) =>
     rig.call('POST', `/operators/${operatorId}/reset`, { token: rig.adminToken })

@@ -11,6 +11,7 @@ import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createNetworkStore } from '#shared/io/devices/network-store.ts'
 import { createSignalHistoryStore } from '#shared/io/devices/signal-history-store.ts'
+import { createTimelineEvents } from '#shared/io/devices/timeline-events-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts'
 import { createPhoneStore } from '#shared/io/identity/phone-store.ts'
@@ -45,6 +46,7 @@ import type { AttestationCheckDeps } from '../../../services/console/attestation
 import type { CoverageRouteDeps } from '../../../services/console/attestation/coverage-routes.ts'
 import type { DeliveryDeps } from '../../../services/console/deliveries/manage-deliveries.ts'
 import type { EntityDeps } from '../../../services/console/entities/entity-routes.ts'
+import type { TimelineDeps } from '../../../services/console/entities/read-timeline.ts'
 import type { SignalChangeDeps } from '../../../services/console/entities/signal-change-routes.ts'
 import type { EraseRouteDeps } from '../../../services/console/erasure/erasure-routes.ts'
 import type { EventListDeps } from '../../../services/console/events/event-list-routes.ts'
@@ -105,6 +107,7 @@ export type ConsoleRig = {
     EraseRouteDeps &
     EntityDeps &
     SignalChangeDeps &
+    Pick<TimelineDeps, 'timelineEvents'> &
     PeriodOverviewDeps &
     RulePerformanceDeps &
     BacktestRouteDeps &
@@ -193,6 +196,7 @@ export async function createConsoleRig(
       networks: createNetworkStore(absentClickhouse),
       phones: createPhoneStore(absentClickhouse, createPhoneCorrections(postgres)),
       signalHistory: createSignalHistoryStore(absentClickhouse),
+      timelineEvents: createTimelineEvents(absentClickhouse),
       eventList: createEventListStore(absentClickhouse, {
         nowMs: Date.now,
         monotonicMs: () => performance.now(),

@@ -3,7 +3,11 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { toBars } from '../../../services/console/web/pages/event/why/bars.ts'
-import { signalsOf, toNotes } from '../../../services/console/web/pages/event/why/evidence.ts'
+import {
+  signalsOf,
+  toNotes,
+  toReasonNotes,
+} from '../../../services/console/web/pages/event/why/evidence.ts'
 import { anyPolicy, anySignals, context } from '../../support/scoring/any-policy.ts'
 
 const textsOf = (evidence: Record<string, unknown>) => toNotes(evidence).map(({ text }) => text)
@@ -37,6 +41,45 @@ describe('evidence as text', () => {
           const { caps = [], ...others } = changes
           expect(toNotes(evidence)).toHaveLength(caps.length + Object.keys(others).length)
           expect(textsOf(evidence).join()).not.toMatch(/undefined|\[object/)
+        }
+      }),
+    )
+  })
+
+  it('says what limited a reason in words that add up', () => {
+    const signals = ['root.magisk_detected', 'root.su_binary']
+    const evidence = { signals, caps: [{ category: 'root', cap: 70, sum: 85 }] }
+    const textsOfReason = (weight: number, points: number | null) =>
+      toReasonNotes({ weight, evidence }, points).map(({ text }) => text)
+    const limit = 'all signs of root together count at most 70 instead of 85'
+    expect(textsOfReason(70, 85)).toEqual([`85 → 70: ${limit}`])
+    // Without the event its points are not known.
+    expect(textsOfReason(70, null)).toEqual([limit])
+    const both = {
+      halved_by: ['tamper.signature_mismatch'],
+      caps: [{ category: 'all', cap: 100, sum: 145 }],
+    }
+    expect(toReasonNotes({ weight: 25, evidence: both }, 85)).toEqual([
+      {
+        kind: 'limit',
+        text:
+          '85 → 25: counts half: tamper.signature_mismatch already shows it; ' +
+          'all signs together count at most 100 instead of 145',
+      },
+    ])
+  })
+
+  it('begins with the points of the signals and ends with the weight, under any policy', () => {
+    fc.assert(
+      fc.property(anyPolicy, anySignals, fc.integer({ min: 0, max: 200 }), (policy, signals, n) => {
+        for (const reason of compilePolicy(policy)(signals, context).reasons) {
+          const notes = toReasonNotes(reason as never, n)
+          const arrows = notes.filter(({ text }) => text.includes(' → '))
+          expect(arrows.length).toBeLessThanOrEqual(1)
+          for (const { text } of arrows) {
+            expect(text.startsWith(`${n} → ${reason.weight}: `)).toBe(true)
+            expect(n).toBeGreaterThan(reason.weight)
+          }
         }
       }),
     )

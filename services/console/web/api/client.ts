@@ -53,28 +53,36 @@ export class ApiProblem extends Error {
 
 /** What the shell does for calls; it sets them when it is mounted. */
 export const sessionPrompts = {
-  /** The session has ended: show the sign-in page over what is there. */
-  signIn: (): void => undefined,
+  /**
+   * The session has ended: shows the sign-in page over what is there.
+   * @returns once the same person has signed in again; false for another one
+   */
+  signIn: async (): Promise<boolean> => false,
   /** @returns whether the person has proved again who they are */
   stepUp: async (): Promise<boolean> => false,
 }
 
 const sessionPath = /\/admin\/v1\/(session$|session\/oidc|invitations\/)/
 
-/** Calls the admin API; a body that can be sent twice is needed for a second try. */
+/** Calls the admin API; a body that can be sent again is needed for a further try. */
 async function send(request: Request): Promise<Response> {
-  const again = request.clone()
-  const response = await fetchOwn(request)
   const { pathname } = new URL(request.url)
-  if (response.status === 401 && !sessionPath.test(pathname)) {
-    // The token is new since a step-up or a sign-in in another tab: this call had the one before.
-    if (await hasSession()) return fetchOwn(again)
-    sessionPrompts.signIn()
-  }
+  const again = request.clone()
+  const response = await sendSignedIn(request, pathname)
   if (response.status !== 403 || pathname.endsWith('/session/step-up')) return response
   const problem = (await response.clone().json()) as { code?: string }
   if (problem.code !== 'step_up_required' || !(await sessionPrompts.stepUp())) return response
   return fetchOwn(again)
+}
+
+/** A call whose session has ended is repeated after the sign-in: nobody does it twice. */
+async function sendSignedIn(request: Request, pathname: string): Promise<Response> {
+  const again = request.clone()
+  const response = await fetchOwn(request)
+  if (response.status !== 401 || sessionPath.test(pathname)) return response
+  // The token is new since a step-up or a sign-in in another tab: this call had the one before.
+  if ((await hasSession()) || (await sessionPrompts.signIn())) return fetchOwn(again)
+  return response
 }
 
 /** A look at the session that is under way, for all calls that need it. */

@@ -813,6 +813,28 @@ export interface paths {
                                 job_id: string | null;
                                 undo: boolean;
                             }[];
+                            assignments: {
+                                at: string;
+                                actor: string;
+                                from: string | null;
+                                to: string | null;
+                                job_id: string | null;
+                                undo: boolean;
+                            }[];
+                            others: {
+                                device: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                };
+                                user: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                } | null;
+                            };
                             deliveries: components["schemas"]["Delivery"][];
                             explanation: components["schemas"]["EventExplanation"] | null;
                             unexplained: string | null;
@@ -1513,6 +1535,129 @@ export interface paths {
                             }[];
                             total: number;
                             complete_from: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/devices/{device_id}/timeline": {
+        get: {
+            parameters: {
+                query?: {
+                    kinds?: string;
+                    from?: string;
+                    to?: string;
+                    limit?: number;
+                    cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                    device_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["TimelineEntry"][];
+                            next_cursor: string | null;
+                            incomplete: {
+                                kind: "event"
+                                    | "signal"
+                                    | "alert"
+                                    | "delivery"
+                                    | "assignment"
+                                    | "note"
+                                    | "disposition"
+                                    | "label"
+                                    | "list_entry"
+                                    | "correction";
+                                state: "unavailable" | "partial";
+                                detail: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/users/{user_id}/timeline": {
+        get: {
+            parameters: {
+                query?: {
+                    kinds?: string;
+                    from?: string;
+                    to?: string;
+                    limit?: number;
+                    cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                    user_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["TimelineEntry"][];
+                            next_cursor: string | null;
+                            incomplete: {
+                                kind: "event"
+                                    | "signal"
+                                    | "alert"
+                                    | "delivery"
+                                    | "assignment"
+                                    | "note"
+                                    | "disposition"
+                                    | "label"
+                                    | "list_entry"
+                                    | "correction";
+                                state: "unavailable" | "partial";
+                                detail: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/phones/{phone_id}/timeline": {
+        get: {
+            parameters: {
+                query?: {
+                    kinds?: string;
+                    from?: string;
+                    to?: string;
+                    limit?: number;
+                    cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                    phone_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["TimelineEntry"][];
+                            next_cursor: string | null;
+                            incomplete: {
+                                kind: "event"
+                                    | "signal"
+                                    | "alert"
+                                    | "delivery"
+                                    | "assignment"
+                                    | "note"
+                                    | "disposition"
+                                    | "label"
+                                    | "list_entry"
+                                    | "correction";
+                                state: "unavailable" | "partial";
+                                detail: string;
+                            }[];
                         };
                     };
                 };
@@ -4648,6 +4793,25 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/operators/invitations/{invitation_id}": {
+        delete: {
+            parameters: {
+                path: {
+                    invitation_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            invitation_id: string;
+                            email: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/invitations/{token}": {
         get: {
             parameters: {
@@ -5581,6 +5745,99 @@ export interface components {
                 created_at: string;
                 previous_signs_until: string | null;
             } | null;
+        };
+        TimelineEntry: {
+            kind: "event";
+            id: string;
+            at: string;
+            device_id: string;
+            session_id: string;
+            user_id: string | null;
+            action: "ALLOW" | "REVIEW" | "BLOCK";
+            risk_score: number;
+            rasp_score: number;
+            flags: string[];
+        } | {
+            kind: "signal";
+            id: string;
+            at: string;
+            device_id: string;
+            session_id: string;
+            event_id: string;
+            signal: string;
+            change: "appeared" | "went" | "returned";
+        } | {
+            kind: "alert";
+            id: string;
+            at: string;
+            device_id: string;
+            user_id: string | null;
+            action: "ALLOW" | "REVIEW" | "BLOCK";
+            severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
+            risk_score: number;
+            flags: string[];
+            disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
+        } | {
+            kind: "delivery";
+            id: string;
+            at: string;
+            alert_id: string;
+            event: "risk.alert" | "alert.updated" | "webhook.test";
+            state: "pending" | "sending" | "delivered" | "failed" | "skipped";
+            reason: string | null;
+        } | {
+            kind: "assignment";
+            id: string;
+            at: string;
+            alert_id: string;
+            by: string;
+            from: string | null;
+            to: string | null;
+        } | {
+            kind: "note";
+            id: string;
+            at: string;
+            alert_id: string;
+            by: string;
+            note: string;
+        } | {
+            kind: "disposition";
+            id: string;
+            at: string;
+            alert_id: string;
+            by: string;
+            from: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
+            to: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
+            note: string | null;
+        } | {
+            kind: "label";
+            id: string;
+            at: string;
+            by: string;
+            subject_kind: "device" | "user";
+            subject_id: string;
+            label: string;
+            occurred_at: string;
+            note: string | null;
+        } | {
+            kind: "list_entry";
+            id: string;
+            at: string;
+            by: string;
+            list: "allow" | "deny";
+            listed_kind: "device" | "user" | "network" | "asn" | "country";
+            listed_id: string;
+            reason: string;
+            expires_at: string | null;
+        } | {
+            kind: "correction";
+            id: string;
+            at: string;
+            by: string;
+            device_id: string;
+            phone_id: string;
+            reason: string;
+            undone: boolean;
         };
         User: {
             user_id: string;

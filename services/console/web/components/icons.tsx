@@ -7,6 +7,7 @@ const shapes = {
   devices: 'M4.5 1.5h7v13h-7zM7 12.5h2',
   policies: 'M3 4h6M12 4h1M3 8h1M7 8h6M3 12h5M11 12h2M10.5 2.5v3M5.5 6.5v3M9.5 10.5v3',
   signals: 'M2 9.5h2.5l2-6 3 9 2-5h2.5',
+  lists: 'M2.5 4l1.5 1.5 2.5-3M2.5 10l1.5 1.5 2.5-3M9 4h4.5M9 10h4.5',
   fleet: 'M2.5 13.5v-4M6.2 13.5v-8M9.8 13.5v-6M13.5 13.5v-11',
   webhooks: 'M6 10.5l-2.5 0M10 5.5l2.5 0M5 3h-2v10h2M11 3h2v10h-2M6 8h4M8.5 6.5l1.5 1.5-1.5 1.5',
   explore: 'M3 4l3.5 4-3.5 4M8 12.5h5',

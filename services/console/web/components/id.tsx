@@ -7,11 +7,12 @@ import { Icon } from './icons.tsx'
 const charactersMax = 20
 const shownMs = 1_500
 
-/** Keeps the start and the end of a long text. */
+/** Keeps the start and the end of a long text, whose invisible characters are escaped. */
 export function cutMiddle(text: string, most = charactersMax): string {
-  if (text.length <= most) return text
+  const shown = toVisible(text)
+  if (shown.length <= most) return shown
   const kept = Math.floor((most - 1) / 2)
-  return `${text.slice(0, kept)}…${text.slice(-kept)}`
+  return `${shown.slice(0, kept)}…${shown.slice(-kept)}`
 }
 
 /** Copies a text; returns whether it was copied a moment ago. */
@@ -29,11 +30,15 @@ export function useCopy(): [copied: boolean, copy: (text: string) => void] {
   return [copied, copy]
 }
 
-/** An id as a text, for links; invisible characters are escaped. */
-export function IdText({ value }: { value: string }) {
+/**
+ * An id as a text, for links; invisible characters are escaped.
+ * @param most characters, beyond which its middle is left out
+ */
+export function IdText({ value, most }: { value: string; most?: number }) {
+  const shown = toVisible(value)
   return (
-    <bdi title={toVisible(value)} translate="no">
-      {toVisible(value)}
+    <bdi title={shown} translate="no">
+      {most === undefined ? shown : cutMiddle(shown, most)}
     </bdi>
   )
 }

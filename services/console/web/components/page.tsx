@@ -1,11 +1,18 @@
 /** The frame of a page: its title with the one main action, and panels. */
+import { useParams } from '@tanstack/react-router'
 import { type ReactNode, useEffect } from 'react'
 
-/** Names the window after the page. */
+/** Names the window after the page, and after the tenant that the page is about. */
 export function useTitle(title: string): void {
+  const { tenant } = useParams({ strict: false })
   useEffect(() => {
-    document.title = `${title} · Device intelligence`
-  }, [title])
+    const parts = [
+      title,
+      ...(tenant === undefined || tenant === title ? [] : [tenant]),
+      'Device intelligence',
+    ]
+    document.title = parts.join(' · ')
+  }, [title, tenant])
 }
 
 export function Page({

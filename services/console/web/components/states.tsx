@@ -1,4 +1,5 @@
 /** What a page shows before, instead of and after its content: skeleton, empty, failed. */
+import { useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useState } from 'react'
 import { ApiProblem } from '../api/client.ts'
 import { Button } from './button.tsx'
@@ -17,21 +18,32 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
   )
 }
 
-/** An error with its request id and a way to try again. */
+/** Whether the answer would be the same again: it is not there, or not for this person. */
+const isFinal = (problem: ApiProblem | null): boolean =>
+  problem !== null && (problem.status === 403 || problem.status === 404)
+
+/** The id of a failed request is for whoever runs the service: what a person typed is no failure. */
+const requestIdOf = (problem: ApiProblem | null): string | null =>
+  problem !== null && problem.status >= 500 ? problem.requestId : null
+
+/** An error, with its request id and a way to try again where that can help. */
 export function Failed({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const problem = error instanceof ApiProblem ? error : null
+  const requestId = requestIdOf(problem)
   return (
     <div className="grid justify-items-center gap-2 px-4 py-14 text-center" role="alert">
-      <p className="font-medium">This could not be loaded</p>
+      <p className="font-medium">
+        {isFinal(problem) ? 'There is nothing to show here' : 'This could not be loaded'}
+      </p>
       <p className="max-w-md text-muted">
         {problem?.message ?? 'The page met an error of its own. Try again, or reload it.'}
       </p>
-      {problem?.requestId && (
+      {requestId && (
         <p className="text-muted text-sm">
-          Request <Id most={40} value={problem.requestId} />
+          Request <Id most={40} value={requestId} />
         </p>
       )}
-      {onRetry && (
+      {onRetry && !isFinal(problem) && (
         <Button icon="refresh" onClick={onRetry}>
           Try again
         </Button>
@@ -44,12 +56,13 @@ export function Failed({ error, onRetry }: { error: unknown; onRetry?: () => voi
 export function Refused({ error }: { error: unknown }) {
   if (error === null || error === undefined) return null
   const problem = error instanceof ApiProblem ? error : null
+  const requestId = requestIdOf(problem)
   return (
     <div className="rounded-md bg-bad-soft px-3 py-2 text-bad" role="alert">
       {problem?.message ?? 'This did not work. Try again.'}
-      {problem?.requestId && (
+      {requestId && (
         <div className="mt-1 text-xs">
-          Request <Id most={40} value={problem.requestId} />
+          Request <Id most={40} value={requestId} />
         </div>
       )}
     </div>
@@ -93,32 +106,43 @@ export function Loaded<T>({
   children: (data: T) => ReactNode
 }) {
   if (query.data !== undefined) return children(query.data)
-  const retry = () => void query.refetch()
-  if (query.error) return <Failed error={query.error} onRetry={retry} />
-  return (
-    <>
-      <Slow onRetry={retry} />
-      {skeleton}
-    </>
-  )
+  if (query.error) return <Failed error={query.error} onRetry={() => void query.refetch()} />
+  return <Waiting onRetry={() => void query.refetch()}>{skeleton}</Waiting>
 }
 
+/** After this a page says that it waits. */
 const slowMs = 5_000
 
-/** Says that an answer takes long; what hangs shows no error by itself. */
-export function Slow({ onRetry }: { onRetry: () => void }) {
+/** What is shown meanwhile; after a while it says that no answer comes, with a way out. */
+export function Waiting({ onRetry, children }: { onRetry: () => void; children: ReactNode }) {
   const [isSlow, setSlow] = useState(false)
+  const client = useQueryClient()
   useEffect(() => {
+    if (isSlow) return
     const timer = setTimeout(() => setSlow(true), slowMs)
     return () => clearTimeout(timer)
-  }, [])
-  if (!isSlow) return null
+  }, [isSlow])
+  if (!isSlow) return children
+  const again = async () => {
+    // A first read that is under way would be waited for instead.
+    await client.cancelQueries({ predicate: ({ state }) => state.data === undefined })
+    setSlow(false)
+    onRetry()
+  }
   return (
-    <p className="px-4 py-2 text-muted" role="status">
-      The server has not answered yet.{' '}
-      <Button onClick={onRetry} small>
-        Try again
-      </Button>
-    </p>
+    <>
+      <p
+        className="flex flex-wrap items-center gap-3 rounded-md bg-warn-soft px-3 py-2 text-warn"
+        role="status"
+      >
+        <span>
+          The console has not answered for 5 seconds. This page shows it as soon as it does.
+        </span>
+        <Button onClick={() => void again()} small>
+          Try again
+        </Button>
+      </p>
+      {children}
+    </>
   )
 }

@@ -7,7 +7,7 @@ export const counted = (n: number, word: string): string =>
 /** The name of a field or a filter: `Device` of `device_id`, `Min score` of `min_score`. */
 export function toWords(name: string): string {
   if (name === 'asn') return 'ASN'
-  const words = name.replace('_id', '').replaceAll('_', ' ')
+  const words = name.replace('_id', '').replaceAll('_', ' ').replace('sdk', 'SDK')
   return words.slice(0, 1).toUpperCase() + words.slice(1)
 }
 

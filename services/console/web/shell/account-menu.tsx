@@ -5,7 +5,7 @@ import { type Operator, sessionQuery, signOut } from '../api/session.ts'
 import { Icon } from '../components/icons.tsx'
 import { Menu, MenuChoice, MenuItem, MenuLine } from '../components/menu.tsx'
 import { setTheme, setZone, usePreferences } from '../components/state/preferences.ts'
-import { toast } from '../components/toast.tsx'
+import { toastFailure } from '../components/toast.tsx'
 
 export function AccountMenu({ operator }: { operator: Operator }) {
   const { theme, zone } = usePreferences()
@@ -18,7 +18,7 @@ export function AccountMenu({ operator }: { operator: Operator }) {
       client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
       void navigate({ to: '/', replace: true })
     },
-    onError: (error) => toast(`Not signed out: ${error.message}`),
+    onError: (error) => toastFailure(`Not signed out: ${error.message}`),
   })
   return (
     <Menu

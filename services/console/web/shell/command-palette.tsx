@@ -8,14 +8,15 @@ import { Dialog } from 'radix-ui'
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
 import { tenantsQuery } from '../api/tenants.ts'
 import { classes } from '../components/classes.ts'
-import { Icon, type IconName } from '../components/icons.tsx'
+import { Icon } from '../components/icons.tsx'
 import { useFoundIds } from './found-ids.ts'
 import { usePlaces } from './navigation.tsx'
 import { usePages } from './page-list.ts'
+import type { Entry } from './palette/entry.ts'
+import { useFoundWords } from './palette/found-words.ts'
+import { useKeepRecent, useRecentPages } from './palette/recent-pages.ts'
 
 export type PaletteKind = 'all' | 'tenants'
-
-type Entry = { key: string; kind: string; text: string; more?: string; icon: IconName; to: string }
 
 const shownMax = 30
 
@@ -26,6 +27,7 @@ export function CommandPalette({
   kind: PaletteKind | null
   onClose: () => void
 }) {
+  useKeepRecent()
   return (
     <Dialog.Root onOpenChange={(open) => !open && onClose()} open={kind !== null}>
       <Dialog.Portal>
@@ -131,7 +133,10 @@ function Palette({ kind, onClose }: { kind: PaletteKind; onClose: () => void }) 
   )
 }
 
-/** What the text finds: ids first, because they are exact, then pages, then tenants. */
+/**
+ * What the text finds: ids first, because they are exact, then pages, what events are found by, and
+ * tenants. Without a text, the pages that were open last.
+ */
 function useEntries(kind: PaletteKind, text: string): Entry[] {
   const places = usePlaces()
   const { data: tenants = [] } = useQuery(tenantsQuery)
@@ -139,6 +144,8 @@ function useEntries(kind: PaletteKind, text: string): Entry[] {
   const has = (...words: string[]) =>
     words.some((word) => word.toLowerCase().includes(text.toLowerCase()))
   const allowed = usePages()
+  const words = useFoundWords(kind === 'all' ? text : '')
+  const recent = useRecentPages()
   const ids = useFoundIds(kind === 'all' ? text : '').map(
     ({ kind: what, tenant, id, to }): Entry => ({
       key: `${what} ${tenant} ${id}`,
@@ -177,8 +184,10 @@ function useEntries(kind: PaletteKind, text: string): Entry[] {
       }),
     )
   if (kind === 'tenants') return ofTenants.slice(0, shownMax)
+  if (text === '' && recent.length > 0) return [...recent, ...own, ...admin].slice(0, shownMax)
   const named = [...own.filter(({ text: name }) => name !== 'Admin'), ...admin, account, help]
-  return [...ids, ...named.filter(({ text: name }) => has(name)), ...ofTenants].slice(0, shownMax)
+  const pages = named.filter(({ text: name }) => has(name))
+  return [...ids, ...pages, ...words, ...ofTenants].slice(0, shownMax)
 }
 
 /** The page that is open, for another tenant; else the first page about a tenant. */

@@ -7,11 +7,10 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { lazyRouteComponent, useLocation } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
-import { Suspense, useEffect, useState } from 'react'
+import { Suspense, useEffect, useRef, useState } from 'react'
 import { sessionPrompts } from '../api/client.ts'
 import { type SignedIn, sessionQuery } from '../api/session.ts'
-import { Failed, Slow } from '../components/states.tsx'
-import { Toasts } from '../components/toast.tsx'
+import { Failed, Waiting } from '../components/states.tsx'
 import { Shell } from './shell.tsx'
 import { SignIn } from './sign-in.tsx'
 import { StepUp } from './step-up.tsx'
@@ -27,10 +26,16 @@ export function Root() {
   const [ended, setEnded] = useState(false)
   const shown = session.data
 
+  /** Calls that wait for the sign-in. */
+  const waiting = useRef<((isSame: boolean) => void)[]>([])
   useEffect(() => {
-    sessionPrompts.signIn = () => setEnded(true)
+    sessionPrompts.signIn = () =>
+      new Promise((resolve) => {
+        waiting.current.push(resolve)
+        setEnded(true)
+      })
     return () => {
-      sessionPrompts.signIn = () => undefined
+      sessionPrompts.signIn = async () => false
     }
   }, [])
 
@@ -40,6 +45,7 @@ export function Root() {
     if (isOther) client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
     client.setQueryData(sessionQuery.queryKey, next)
     setEnded(false)
+    for (const resolve of waiting.current.splice(0)) resolve(!isOther)
     void client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
   }
 
@@ -51,7 +57,7 @@ export function Root() {
       </Suspense>
     )
   }
-  if (session.isPending) return <Slow onRetry={() => void session.refetch()} />
+  if (session.isPending) return <Waiting onRetry={() => void session.refetch()}>{null}</Waiting>
   if (shown === undefined) {
     return <Failed error={session.error} onRetry={() => void session.refetch()} />
   }
@@ -60,7 +66,6 @@ export function Root() {
     <>
       <Shell key={shown.operator.operator_id} signedIn={shown} />
       <StepUp signedIn={shown} />
-      <Toasts />
       <Dialog.Root open={ended}>
         <Dialog.Portal>
           <Dialog.Content

@@ -4,12 +4,12 @@ import { Dialog } from 'radix-ui'
 import { Suspense, useEffect, useState } from 'react'
 import type { SignedIn } from '../api/session.ts'
 import { Button, IconButton } from '../components/button.tsx'
+import { Toasts } from '../components/toast.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import type { PaletteKind } from './command-palette.tsx'
 import { AdminTabs, Navigation } from './navigation.tsx'
 import { OperatorContext } from './operator.ts'
-import { Mark } from './signed-out-layout.tsx'
-import { TenantSwitcher } from './tenant-switcher.tsx'
+import { HeaderTenant, TenantSwitcher } from './tenant-switcher.tsx'
 
 /** Loaded once the first page is shown, before anyone opens it. */
 const CommandPalette = lazyRouteComponent(() => import('./command-palette.tsx'), 'CommandPalette')
@@ -66,16 +66,18 @@ export function Shell({ signedIn }: { signedIn: SignedIn }) {
         <aside className="hidden w-56 shrink-0 flex-col border-line border-r bg-panel md:flex">
           {side}
         </aside>
-        <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-panel px-2 md:hidden">
+        <header className="flex min-h-12 shrink-0 items-center gap-2 border-line border-b bg-panel px-2 md:hidden">
           <IconButton icon="menu" label="Open the navigation" onClick={() => setDrawer(true)} />
-          <Mark size={22} />
-          <span className="flex-1 truncate font-semibold">Device intelligence</span>
+          <HeaderTenant />
           <IconButton icon="search" label="Search" onClick={() => setPalette('all')} />
         </header>
-        <main className="min-h-0 min-w-0 flex-1 overflow-auto outline-none" id="main" tabIndex={-1}>
-          <AdminTabs />
-          <Outlet />
-        </main>
+        <div className="flex min-h-0 min-w-0 flex-1 flex-col">
+          <main className="min-h-0 flex-1 overflow-auto outline-none" id="main" tabIndex={-1}>
+            <AdminTabs />
+            <Outlet />
+          </main>
+          <Toasts />
+        </div>
       </div>
       <Dialog.Root onOpenChange={setDrawer} open={drawer}>
         <Dialog.Portal>

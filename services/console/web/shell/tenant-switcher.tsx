@@ -10,7 +10,7 @@ export function TenantSwitcher({ onOpen }: { onOpen: () => void }) {
   const found = data?.find(({ tenant_id }) => tenant_id === tenant)
   return (
     <button
-      className="flex h-11 w-full items-center gap-2.5 rounded-md px-2 text-left hover:bg-hover"
+      className="flex min-h-11 w-full items-center gap-2.5 rounded-md px-2 text-left hover:bg-hover"
       onClick={onOpen}
       type="button"
     >
@@ -21,14 +21,37 @@ export function TenantSwitcher({ onOpen }: { onOpen: () => void }) {
         {tenant?.slice(0, 1) ?? '–'}
       </span>
       <span className="grid min-w-0 flex-1 leading-4">
-        <span className="truncate font-semibold">
+        <span className="font-semibold break-all">
           <span className="sr-only">Switch tenant, now </span>
           {tenant ?? (isPending ? '…' : 'No tenant yet')}
         </span>
-        {found && <span className="truncate text-muted text-xs">{found.name}</span>}
+        {found && (
+          <span className="flex items-center gap-1.5 pt-0.5">
+            <EnvironmentBadge environment={found.environment} />
+            <span className="truncate text-muted text-xs">{found.name}</span>
+          </span>
+        )}
       </span>
-      {found?.environment === 'sandbox' && <Badge>sandbox</Badge>}
       <Icon name="down" size={14} />
     </button>
   )
+}
+
+/** Whose data a narrow page is about: the slug is never cut. */
+export function HeaderTenant() {
+  const tenant = useTenant()
+  const { data } = useQuery(tenantsQuery)
+  const found = data?.find(({ tenant_id }) => tenant_id === tenant)
+  return (
+    <span className="flex min-w-0 flex-1 items-center gap-2">
+      <span className="min-w-0 font-semibold text-sm leading-4 break-all">
+        {tenant ?? 'Device intelligence'}
+      </span>
+      {found && <EnvironmentBadge environment={found.environment} />}
+    </span>
+  )
+}
+
+function EnvironmentBadge({ environment }: { environment: string }) {
+  return <Badge tone={environment === 'live' ? 'accent' : 'neutral'}>{environment}</Badge>
 }

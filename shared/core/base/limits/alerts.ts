@@ -17,9 +17,18 @@ export const bulkSelectionMax = 1_000
 /** Bulk changes in one answer. */
 export const bulkJobsListedMax = 100
 
+/** Other alerts of a device, or a user, whose verdicts an alert shows: an index has 10,000 in 5 ms. */
+export const verdictsCountedMax = 10_000
+
 /** Streams of one console, and of one operator: each holds a connection, and a query a second. */
 export const alertStreamsMax = 200
 export const alertStreamsPerOperatorMax = 10
+/**
+ * How often a stream says that it is alive, and how long it may be silent until a page takes it for
+ * lost: two of them may be late, and a frozen process is shown within 10 s.
+ */
+export const streamHeartbeatMs = 3_000
+export const streamSilenceMs = 8_000
 
 /**
  * Queries of the console at once, by tenant: of its 10 connections to Postgres 3 list by filters

@@ -25,6 +25,21 @@ export const linkSessionsMax = 5_000
 export const linkLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 5_000 }
 export const signalChangeLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 5_000 }
 
+/** Entries of a timeline in one answer: 200 of some 500 bytes are 100 KB. */
+export const timelinePageMax = 200
+export const timelinePageDefault = 50
+/**
+ * Alerts whose notes, dispositions, assignments and deliveries a timeline has, the newest: an index
+ * finds each of them in some 10 us.
+ */
+export const timelineAlertsMax = 10_000
+/** Devices of a user or a phone whose events a timeline has, the latest: 256 KB of their ids. */
+export const timelineDevicesMax = 1_000
+/** Devices of a user or a phone whose changes of signals a timeline has: two queries for each. */
+export const timelineSignalDevicesMax = 5
+/** Each answer has a query of two threads for at most 5 s, and those of signals one by one. */
+export const timelineLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 5_000 }
+
 /** Other devices on a network in one answer: 200 rows of some 300 bytes are 60 KB. */
 export const networkDevicesMax = 200
 /** Countries, and networks, of a fleet in one answer: 200 of 250 bytes each are 100 KB. */

@@ -9,7 +9,7 @@ import { usePreferences } from '../state/preferences.ts'
 import { Table } from '../table.tsx'
 import { toIso } from '../time/clock.ts'
 import { useExact } from '../time/time.tsx'
-import type { Series } from './series.ts'
+import type { Mark, Series } from './series.ts'
 
 type ChartProps = {
   title: string
@@ -21,6 +21,9 @@ type ChartProps = {
   height?: number
   /** The last values are of a span that has not ended: they are dashed and marked "so far". */
   isLastOpen?: boolean
+  /** The end of the axis, which is otherwise the greatest value. */
+  max?: number
+  marks?: Mark[] | undefined
   format?: (value: number) => string
 }
 
@@ -49,6 +52,8 @@ function Plot({
   height = 180,
   isLastOpen = false,
   areDays = false,
+  max,
+  marks,
   format = plain,
 }: ChartProps) {
   const box = useRef<HTMLDivElement>(null)
@@ -61,7 +66,7 @@ function Plot({
     nameLanguage()
     void import('./plot.ts').then(({ drawPlot }) => {
       const utc = areDays || zone === 'utc'
-      const chart = { times, series, height, format, isLastOpen, utc }
+      const chart = { times, series, height, format, isLastOpen, utc, max, marks }
       if (!gone) end = drawPlot(element, chart)
     })
     return () => {
@@ -69,7 +74,7 @@ function Plot({
       end()
     }
     // The theme changes the colours that are read from the page.
-  }, [times, series, height, format, isLastOpen, areDays, zone, theme, isSystemDark])
+  }, [times, series, height, format, isLastOpen, max, marks, areDays, zone, theme, isSystemDark])
   const labels = series.map(({ label, values }) => {
     const last = values.findLast((value) => value !== null)
     return { label, text: last === undefined || last === null ? 'no data' : format(last) }
@@ -86,6 +91,15 @@ function Plot({
             />
             {label} {text}
             {isLastOpen && ' so far'}
+          </span>
+        ))}
+        {marks?.map(({ label, at, color }) => (
+          <span key={label}>
+            <span
+              aria-hidden="true"
+              className={`mr-1.5 inline-block w-3 border-t-2 border-dashed align-middle ${markSwatches[color]}`}
+            />
+            {label} {format(at)}
           </span>
         ))}
       </div>
@@ -106,6 +120,7 @@ function nameLanguage(): void {
 }
 
 const swatches = { accent: 'bg-accent-text', warn: 'bg-warn', bad: 'bg-bad' }
+const markSwatches = { warn: 'border-warn', bad: 'border-bad' }
 
 function ChartTable({ title, times, series, areDays, format = plain }: ChartProps) {
   const toExact = useExact()

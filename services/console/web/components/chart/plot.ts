@@ -1,7 +1,7 @@
 /** Draws one chart with uPlot, in the colours of the page; loaded when it is needed. */
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
-import type { Series } from './series.ts'
+import type { Mark, Series } from './series.ts'
 
 /** @returns ends the drawing */
 export function drawPlot(
@@ -13,6 +13,8 @@ export function drawPlot(
     format: (value: number) => string
     isLastOpen: boolean
     utc: boolean
+    max: number | undefined
+    marks: readonly Mark[] | undefined
   },
 ): () => void {
   const color = (name: string) => readColor(element, name === 'accent' ? 'accent-text' : name)
@@ -26,7 +28,8 @@ export function drawPlot(
       height: chart.height,
       legend: { show: false },
       ...(chart.utc ? { tzDate: (at: number) => uPlot.tzDate(new Date(at * 1_000), 'UTC') } : {}),
-      scales: { y: { range: (_, __, most) => [0, Math.max(most, 1)] } },
+      scales: { y: { range: (_, __, most) => [0, chart.max ?? Math.max(most, 1)] } },
+      hooks: { drawAxes: [(drawn) => drawMarks(drawn, chart.marks ?? [], color)] },
       axes: [
         { stroke: muted, grid, ticks: grid, values: timeTexts },
         { stroke: muted, grid, ticks: grid, values: (_, at) => at.map(chart.format), size: 56 },
@@ -61,6 +64,24 @@ export function drawPlot(
     plot.destroy()
   }
 }
+
+/** Dashed lines over the whole width, below the series. */
+function drawMarks({ ctx, bbox, valToPos }: uPlot, marks: readonly Mark[], color: ToColor): void {
+  ctx.save()
+  ctx.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio])
+  ctx.lineWidth = devicePixelRatio
+  for (const mark of marks) {
+    const y = Math.round(valToPos(mark.at, 'y', true))
+    ctx.strokeStyle = color(mark.color)
+    ctx.beginPath()
+    ctx.moveTo(bbox.left, y)
+    ctx.lineTo(bbox.left + bbox.width, y)
+    ctx.stroke()
+  }
+  ctx.restore()
+}
+
+type ToColor = (name: string) => string
 
 const hour = 3_600
 const day = 24 * hour

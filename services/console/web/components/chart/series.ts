@@ -6,3 +6,6 @@ export type Series = {
   /** Points for values that have nothing between them, such as one of each session. */
   look?: 'line' | 'points'
 }
+
+/** A level that is drawn as a dashed line, such as a threshold. */
+export type Mark = { label: string; at: number; color: 'warn' | 'bad' }

@@ -6,13 +6,18 @@ const units: [name: Intl.RelativeTimeFormatUnit, seconds: number][] = [
   ['day', 86_400],
   ['hour', 3_600],
   ['minute', 60],
+  ['second', 1],
 ]
+
+const aheadSeconds = 5
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'short' })
 
-/** `3 min. ago`, `in 2 hr.`; below a minute `now`. */
+/** `3 min. ago`, `in 2 hr.`, `12 sec. ago`; below a second `now`. */
 export function toRelative(atMs: number, nowMs: number): string {
   const seconds = Math.round((atMs - nowMs) / 1_000)
+  // The clock of a server is known to the second, so what has just happened may seem to come.
+  if (seconds > -1 && seconds < aheadSeconds) return 'now'
   for (const [unit, size] of units) {
     if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit)
   }

@@ -4,7 +4,7 @@ import { usePreferences } from '../state/preferences.ts'
 import { toExact, toIso, toRelative } from './clock.ts'
 import { onServerTimeFound, serverNowMs } from './server-clock.ts'
 
-const tickMs = 15_000
+const tickMs = 5_000
 let nowMs = serverNowMs()
 const listeners = new Set<() => void>()
 const tick = () => {
@@ -38,12 +38,13 @@ export function useExact(): (at: string | number) => string {
  * @param exact shows the exact time as the text
  */
 export function Time({ at, exact = false }: { at: string | null; exact?: boolean }) {
-  const now = useNowMs()
+  // Only the next tick comes with it: what was read since the last one would seem to come.
+  useNowMs()
   const toText = useExact()
   if (at === null) return <span className="text-muted">never</span>
   const atMs = Date.parse(at)
   const full = toText(at)
-  const ago = toRelative(atMs, Math.max(now, serverNowMs() - tickMs))
+  const ago = toRelative(atMs, serverNowMs())
   return (
     <time
       className={exact ? undefined : 'whitespace-nowrap'}

@@ -7,7 +7,7 @@ import { Panel } from '../../components/page.tsx'
 import { Loaded, SkeletonRows } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { toast } from '../../components/toast.tsx'
+import { toastFailure } from '../../components/toast.tsx'
 
 type Listed = AnswerOf<'/admin/v1/sessions', 'get'>['data'][number]
 
@@ -23,7 +23,7 @@ export function SessionsPanel() {
     mutationFn: (session_id: string) =>
       ok(api.DELETE('/admin/v1/sessions/{session_id}', { params: { path: { session_id } } })),
     onSuccess: () => client.invalidateQueries({ queryKey: sessionsQuery.queryKey }),
-    onError: (error) => toast(`The session has not ended: ${error.message}`),
+    onError: (error) => toastFailure(`The session has not ended: ${error.message}`),
   })
   const columns: Column<Listed>[] = [
     { id: 'browser', head: 'Browser', cell: ({ user_agent }) => nameBrowser(user_agent) },

@@ -1,4 +1,6 @@
 /** One alert: what was decided and why, what happened to it since, and its disposition. */
+
+import { lazy, Suspense } from 'react'
 import { toAlertSentence } from '#shared/core/alerts/alert-sentence.ts'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { toPercentileText } from '#shared/core/outcomes/percentile-text.ts'
@@ -6,7 +8,7 @@ import { ActionBadge, SeverityBadge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { useCopy } from '../../components/id.tsx'
 import { Panel } from '../../components/page.tsx'
-import { Failed, SkeletonRows } from '../../components/states.tsx'
+import { Failed, Skeleton, SkeletonRows } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { RawBody } from '../event/raw-body.tsx'
@@ -18,6 +20,9 @@ import { Deliveries } from './deliveries.tsx'
 import { DispositionBadge, DispositionButtons } from './disposition.tsx'
 import { History } from './history.tsx'
 import { Now } from './now.tsx'
+
+/** Loaded beside the alert itself, which is shown first. */
+const Context = lazy(() => import('./context.tsx').then((file) => ({ default: file.Context })))
 
 export function AlertDetail({
   alert,
@@ -60,6 +65,9 @@ export function AlertDetail({
       <Panel>
         <AlertFacts alert={alert} />
       </Panel>
+      <Suspense fallback={<Skeleton className="h-64" />}>
+        <Context alert={alert} record={record} />
+      </Suspense>
       <Why alert={alert} record={record} />
       {record === undefined ? (
         <Panel>
@@ -127,6 +135,9 @@ function More({ record }: { record: AlertRecord }) {
   const { explanation, unexplained } = record
   return (
     <>
+      <Panel title="History">
+        <History record={record} />
+      </Panel>
       {explanation === null ? (
         <p className="px-1 text-muted">{missing[unexplained ?? ''] ?? missing.unavailable}</p>
       ) : (
@@ -138,9 +149,6 @@ function More({ record }: { record: AlertRecord }) {
           <RawBody eventId={record.alert.event_id} />
         </>
       )}
-      <Panel title="History">
-        <History record={record} />
-      </Panel>
       <Panel title="Webhook deliveries">
         <Deliveries deliveries={record.deliveries} />
       </Panel>

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router'
 import { Fragment, type ReactNode } from 'react'
 import { type AlertField, alertFieldNames, alertFields } from '#shared/core/alerts/alert.ts'
 import { Button } from '../../components/button.tsx'
-import { cutMiddle, Id } from '../../components/id.tsx'
+import { Id, IdText } from '../../components/id.tsx'
 import { Facts } from '../../components/page.tsx'
 import { toWords } from '../../components/words.ts'
 import { useMay, useSignedIn } from '../../shell/operator.ts'
@@ -42,12 +42,12 @@ export function AlertFacts({ alert }: { alert: Alert }) {
         params={{ tenant, deviceId: device }}
         to="/t/$tenant/devices/$deviceId"
       >
-        {device}
+        <IdText value={device} />
       </Link>
     ),
     user_id: user && (
       <Link className="break-all" params={{ tenant, userId: user }} to="/t/$tenant/users/$userId">
-        {user}
+        <IdText value={user} />
       </Link>
     ),
     phone_id: entity.phone && (
@@ -57,18 +57,17 @@ export function AlertFacts({ alert }: { alert: Alert }) {
         title={`Confidence ${entity.phone.confidence}`}
         to="/t/$tenant/phones/$phoneId"
       >
-        {entity.phone.phone_id}
+        <IdText value={entity.phone.phone_id} />
       </Link>
     ),
     session_id: <SessionLink id={entity.session.session_id} tenant={tenant} />,
     event_id: (
       <Link
         className="font-mono text-sm"
-        title={eventId}
         params={{ tenant, eventId }}
         to="/t/$tenant/events/$eventId"
       >
-        {cutMiddle(eventId)}
+        <IdText most={20} value={eventId} />
       </Link>
     ),
   }
@@ -78,9 +77,7 @@ export function AlertFacts({ alert }: { alert: Alert }) {
       facts={[
         ...shown.map((name): [string, ReactNode] => [
           toWords(name),
-          <Fragment key={name}>
-            {cells[name] ?? (String(alertFields[name](alert)) || 'none')}
-          </Fragment>,
+          <Fragment key={name}>{cells[name] ?? toFact(alert, name)}</Fragment>,
         ]),
         [
           'Connection',
@@ -89,6 +86,12 @@ export function AlertFacts({ alert }: { alert: Alert }) {
       ]}
     />
   )
+}
+
+/** What a client says of itself is shown as the ids are. */
+function toFact(alert: Alert, name: AlertField): ReactNode {
+  const text = String(alertFields[name](alert))
+  return text === '' ? 'none' : <IdText value={text} />
 }
 
 function Assignee({ alert }: { alert: Alert }) {

@@ -8,7 +8,7 @@ import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { ApiProblem, api, ok } from '../../api/client.ts'
-import { dismissToast, toast } from '../../components/toast.tsx'
+import { dismissToast, toast, toastFailure } from '../../components/toast.tsx'
 import { type Alert, patchAlerts } from './alert.ts'
 import { dispositionText } from './disposition.tsx'
 
@@ -140,7 +140,16 @@ async function send<F extends Field>(
     }),
   )
   const why = first.error instanceof ApiProblem ? first.error.message : 'the change was not sent'
-  toast(`${refused.length === 1 ? 'Not saved' : `${refused.length} alerts not saved`}: ${why}`)
+  const what = refused.length === 1 ? 'Not saved' : `${refused.length} alerts not saved`
+  // One that somebody else changed meanwhile is looked at again first.
+  const lost = refused.filter(({ error }) => !(error instanceof ApiProblem && error.present))
+  const onRetry = () =>
+    void send(
+      client,
+      field,
+      lost.map((one) => one.change),
+    )
+  toastFailure(`${what}: ${why}`, lost.length === refused.length ? { onRetry } : {})
   return arrived
 }
 

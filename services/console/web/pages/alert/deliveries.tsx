@@ -1,20 +1,13 @@
 /** The webhook deliveries of one alert, with the last attempt of each. */
 import { Link } from '@tanstack/react-router'
-import { Badge, type Tone } from '../../components/badge.tsx'
+import { Badge } from '../../components/badge.tsx'
 import { cutMiddle } from '../../components/id.tsx'
 import { Empty } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { deliveryTones, toEndText } from '../webhooks/delivery-words.ts'
 import type { AlertRecord } from './alert.ts'
 
 type Delivery = AlertRecord['deliveries'][number]
-
-const tones: Record<Delivery['state'], Tone> = {
-  pending: 'accent',
-  sending: 'accent',
-  delivered: 'good',
-  failed: 'bad',
-  skipped: 'warn',
-}
 
 export function Deliveries({ deliveries }: { deliveries: Delivery[] }) {
   if (deliveries.length === 0) {
@@ -36,7 +29,7 @@ function Line({ delivery }: { delivery: Delivery }) {
   const last = attempts.at(-1)
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 border-line border-b px-4 py-2 last:border-b-0">
-      <Badge tone={tones[state]}>{state}</Badge>
+      <Badge tone={deliveryTones[state]}>{state}</Badge>
       <Link
         className="font-mono text-sm"
         title={id}
@@ -52,7 +45,7 @@ function Line({ delivery }: { delivery: Delivery }) {
           {last.error && ` (${last.error})`} in {last.duration_ms} ms, <Time at={last.at} />
         </span>
       )}
-      {reason && <span className="text-muted">{reason.replaceAll('_', ' ')}</span>}
+      {reason && <span className="text-muted">{toEndText(reason)}</span>}
       {due && (
         <span className="text-muted">
           next <Time at={due} />

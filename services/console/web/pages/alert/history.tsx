@@ -1,4 +1,4 @@
-/** What happened to an alert since it was raised: dispositions and notes, and a form for a note. */
+/** What happened to an alert since it was raised, in the order of time, and a form for a note. */
 import type { FormEvent } from 'react'
 import { Button } from '../../components/button.tsx'
 import { Textarea } from '../../components/field.tsx'
@@ -14,7 +14,8 @@ export function History({ record }: { record: AlertRecord }) {
   const { alert } = record
   const changes = record.history.map((change) => ({ kind: 'change' as const, ...change }))
   const notes = record.notes.map((note) => ({ kind: 'note' as const, ...note }))
-  const all = [...changes, ...notes].sort((a, b) => (a.at < b.at ? -1 : 1))
+  const assignments = record.assignments.map((one) => ({ kind: 'assignment' as const, ...one }))
+  const all = [...changes, ...notes, ...assignments].sort((a, b) => (a.at < b.at ? -1 : 1))
   return (
     <>
       <ol className="grid gap-3 px-4 py-3">
@@ -31,10 +32,17 @@ export function History({ record }: { record: AlertRecord }) {
                 <DispositionBadge disposition={one.to} />
                 <By at={one.at} undo={one.undo} who={one.actor} />
               </div>
+            ) : one.kind === 'assignment' ? (
+              <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
+                <span className="min-w-0 break-words">{toAssignmentText(one)}</span>
+                <By at={one.at} undo={one.undo} who={one.actor} />
+              </div>
             ) : (
               <By at={one.at} who={one.author} />
             )}
-            {one.note && <p className="break-words whitespace-pre-wrap">{one.note}</p>}
+            {one.kind !== 'assignment' && one.note && (
+              <p className="break-words whitespace-pre-wrap">{one.note}</p>
+            )}
           </li>
         ))}
       </ol>
@@ -42,6 +50,9 @@ export function History({ record }: { record: AlertRecord }) {
     </>
   )
 }
+
+const toAssignmentText = ({ from, to }: { from: string | null; to: string | null }): string =>
+  to === null ? `Taken from ${from}` : `Assigned to ${to}`
 
 function By({ who, at, undo = false }: { who: string; at: string; undo?: boolean }) {
   return (

@@ -1,6 +1,6 @@
 /** A session by its id, which leads to its alerts. */
 import { Link } from '@tanstack/react-router'
-import { cutMiddle } from '../../components/id.tsx'
+import { IdText } from '../../components/id.tsx'
 
 const idMax = 32
 
@@ -9,11 +9,10 @@ export function SessionLink({ tenant, id }: { tenant: string; id: string }) {
     <Link
       className="break-all"
       search={{ session_id: id }}
-      title={`Alerts of ${id}`}
       params={{ tenant }}
       to="/t/$tenant/alerts"
     >
-      {cutMiddle(id, idMax)}
+      <IdText most={idMax} value={id} />
     </Link>
   )
 }

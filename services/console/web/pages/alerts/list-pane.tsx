@@ -40,7 +40,7 @@ export function ListPane({
   bulk: ReturnType<typeof useBulkJob>
   checked: ReadonlySet<string>
   onOpen: (alertId: string) => void
-  onCheck: (alertId: string) => void
+  onCheck: (alertId: string, toHere?: boolean) => void
 }) {
   const fresh = useNewAlerts(tenant, useLive())
   const total = list.data?.pages[0]?.total ?? 0

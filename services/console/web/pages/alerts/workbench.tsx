@@ -34,7 +34,6 @@ export function Workbench({ tenant }: { tenant: string }) {
   const filters = useMemo(() => pickFilters(search), [search])
   const list = useAlertList(tenant, filters)
   const [openId, open] = useOpenAlert()
-  const { checked, check, clear } = useSelection(filters)
   const [help, setHelp] = useState(false)
   const maySetDisposition = useMay('analyst')
   const { operator } = useSignedIn()
@@ -45,6 +44,8 @@ export function Workbench({ tenant }: { tenant: string }) {
   useEffect(() => void loadOpenAlert(), [])
 
   const alerts = useMemo(() => list.data?.pages.flatMap(({ data }) => data) ?? [], [list.data])
+  const order = useMemo(() => alerts.map(({ alert_id: id }) => id), [alerts])
+  const { checked, check, clear } = useSelection(filters, order)
   const openAt = alerts.findIndex(({ alert_id: id }) => id === openId)
   const shown = alerts[openAt]
 

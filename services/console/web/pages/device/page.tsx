@@ -8,18 +8,19 @@ import { Id, IdText } from '../../components/id.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { AlertsFact } from '../entities/alerts-fact.tsx'
 import { ConnectionFact } from '../entities/connection.tsx'
 import { Erase } from '../entities/erase.tsx'
-import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
 import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Networks } from '../entities/networks.tsx'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import { Sessions } from '../entities/sessions.tsx'
+import { TimelinePanel } from '../entities/timeline/timeline-panel.tsx'
 import { LabelButton } from '../labels/label-button.tsx'
 import { Labelled } from '../labels/labelled.tsx'
 import { NetworkDevices } from './network-devices.tsx'
-import { SignalChanges } from './signal-changes.tsx'
+import { Signals } from './signals.tsx'
 
 /** Sessions that are shown; the server has them all. */
 const sessionsShown = 1_000
@@ -43,6 +44,7 @@ export function Page() {
         }),
       ),
   })
+  const timeline = <TimelinePanel subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
   return (
     <Frame
       controls={
@@ -72,15 +74,24 @@ export function Page() {
                     <ConnectionFact connection={known.connection} key="from" tenant={tenant} />,
                   ],
                   ['Sessions', known.sessions_total.toLocaleString('en')],
+                  [
+                    'Alerts',
+                    <AlertsFact
+                      filter={{ device_id: deviceId }}
+                      key="alerts"
+                      tenant={tenant}
+                      total={alerts.total}
+                    />,
+                  ],
                 ]}
               />
             </Panel>
             <Labelled subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
             <Listed listed={{ kind: 'device', id: deviceId }} tenant={tenant} />
+            {timeline}
             <Sessions sessions={known.sessions} tenant={tenant} total={known.sessions_total} />
             <Networks sessions={known.sessions} tenant={tenant} />
-            <SignalChanges deviceId={deviceId} tenant={tenant} />
-            <LatestAlerts alerts={alerts} filter={{ device_id: deviceId }} tenant={tenant} />
+            <Signals deviceId={deviceId} tenant={tenant} />
             <Panel title="Users seen on it">
               <Users tenant={tenant} users={known.users_seen_on} />
             </Panel>
@@ -89,6 +100,8 @@ export function Page() {
           </>
         )}
       </Loaded>
+      {/* What Postgres knows is there without ClickHouse. */}
+      {device.failureCount > 0 && device.data === undefined && timeline}
     </Frame>
   )
 }

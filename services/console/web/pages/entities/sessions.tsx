@@ -1,8 +1,11 @@
 /** The sessions of a device or a user: their scores over time, and each of them in a table. */
+import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
+import { api, ok } from '../../api/client.ts'
 import { ActionBadge } from '../../components/badge.tsx'
 import { Chart } from '../../components/chart/chart.tsx'
+import type { Mark } from '../../components/chart/series.ts'
 import { Id, IdText } from '../../components/id.tsx'
 import { Panel } from '../../components/page.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -51,6 +54,29 @@ const labelColumn = (tenant: string): Column<Session> => ({
   width: '5.5rem',
 })
 
+type Thresholds = { review: number; block: number }
+
+/** The thresholds of the policy in force; none while they are not known. */
+function useThresholds(tenant: string): Mark[] | undefined {
+  const { data } = useQuery({
+    queryKey: ['policy', tenant],
+    queryFn: () =>
+      ok(
+        api.GET('/admin/v1/tenants/{tenant_id}/policy', {
+          params: { path: { tenant_id: tenant } },
+        }),
+      ),
+  })
+  return useMemo(() => {
+    if (data === undefined) return undefined
+    const { review, block } = (data.document as { thresholds: Thresholds }).thresholds
+    return [
+      { label: 'REVIEW from', at: review, color: 'warn' },
+      { label: 'BLOCK from', at: block, color: 'bad' },
+    ]
+  }, [data])
+}
+
 export function Sessions({
   tenant,
   sessions,
@@ -76,6 +102,7 @@ export function Sessions({
     }
   }, [sessions])
   const mayLabel = useMay('analyst')
+  const marks = useThresholds(tenant)
   const columns: Column<Session>[] = [
     { id: 'session', head: 'Session', cell: ({ session_id: id }) => <Id value={id} /> },
     ...(sessions.some((one) => one.device_id !== undefined) ? [deviceColumn(tenant)] : []),
@@ -121,7 +148,13 @@ export function Sessions({
       {sessions.length > 1 && (
         <Panel>
           <div className="px-4 py-3">
-            <Chart series={series} times={times} title="Risk score of each session" />
+            <Chart
+              marks={marks}
+              max={100}
+              series={series}
+              times={times}
+              title="Risk score of each session"
+            />
           </div>
         </Panel>
       )}

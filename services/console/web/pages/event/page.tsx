@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { ActionBadge, Badge } from '../../components/badge.tsx'
-import { Id } from '../../components/id.tsx'
+import { Id, IdText } from '../../components/id.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
@@ -64,7 +64,7 @@ function Event({ shown }: { shown: Explanation }) {
                 params={{ tenant, deviceId: event.device_id }}
                 to="/t/$tenant/devices/$deviceId"
               >
-                {event.device_id}
+                <IdText value={event.device_id} />
               </Link>,
             ],
             ['Session', <SessionLink id={event.session_id} key="s" tenant={tenant} />],

@@ -148,7 +148,7 @@ function Explore({ tenant }: { tenant: string }) {
               )}
             </div>
           </Panel>
-          <Answer query={query} />
+          <Answer query={query} tenant={tenant} />
         </div>
         <Panel>
           <Sidebar
@@ -247,7 +247,7 @@ function RunState({ query: { isRunning, rows, startedMs } }: { query: SqlQuery }
   )
 }
 
-function Answer({ query }: { query: SqlQuery }) {
+function Answer({ query, tenant }: { query: SqlQuery; tenant: string }) {
   if (query.error !== null) {
     const isQueryFault = query.error instanceof ApiProblem && query.error.code === 'query_failed'
     return (
@@ -284,7 +284,7 @@ function Answer({ query }: { query: SqlQuery }) {
             label: 'Table',
             content: (
               <Panel>
-                <ResultTable rows={query.rows} />
+                <ResultTable rows={query.rows} tenant={tenant} />
               </Panel>
             ),
           },

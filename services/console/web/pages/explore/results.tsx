@@ -5,6 +5,7 @@ import { Chart } from '../../components/chart/chart.tsx'
 import { useUrlState } from '../../components/state/url-state.ts'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
+import { IdCell, isId } from './id-cell.tsx'
 
 export type Rows = AnswerOf<'/admin/v1/tenants/{tenant_id}/sql', 'post'>
 
@@ -22,7 +23,7 @@ const toCell = (value: unknown): string => {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-export function ResultTable({ rows: { columns, rows } }: { rows: Rows }) {
+export function ResultTable({ tenant, rows: { columns, rows } }: { tenant: string; rows: Rows }) {
   const shown = useMemo(
     () =>
       columns.slice(0, columnsShown).map(
@@ -32,6 +33,10 @@ export function ResultTable({ rows: { columns, rows } }: { rows: Rows }) {
           numeric: numberType.test(type),
           cell: (row) => {
             const text = toCell(rows[row]?.[at])
+            const value = rows[row]?.[at]
+            if (isId(name) && typeof value === 'string' && value !== '') {
+              return <IdCell name={name} tenant={tenant} value={value} />
+            }
             return (
               <span
                 className={text === 'null' ? 'text-muted' : ''}
@@ -44,7 +49,7 @@ export function ResultTable({ rows: { columns, rows } }: { rows: Rows }) {
           },
         }),
       ),
-    [columns, rows],
+    [columns, rows, tenant],
   )
   const indexes = useMemo(() => rows.map((_, at) => at), [rows])
   if (rows.length === 0) {

@@ -15,6 +15,8 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { webhookTones } from '../integrations.tsx'
+import { NamedKeysPanel } from './access/named-keys.tsx'
+import { StatePanel } from './access/state-panel.tsx'
 import { AppsPanel } from './apps-panel.tsx'
 import { ClientAddressPanel } from './client-address.tsx'
 import { IngestAnswerPanel } from './ingest-answer.tsx'
@@ -88,7 +90,10 @@ export function Page() {
         {(data) => (
           <>
             <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-4 lg:grid-cols-2">
-              <KeysPanel tenant={data} />
+              <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
+                <KeysPanel tenant={data} />
+                <StatePanel tenant={data} />
+              </div>
               <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
                 {rotation && (
                   <RotationPanel
@@ -107,6 +112,7 @@ export function Page() {
             <Suspense fallback={<Skeleton className="h-64" />}>
               <CoveragePanel tenantId={tenantId} />
             </Suspense>
+            <NamedKeysPanel tenantId={tenantId} />
             <AppsPanel tenantId={tenantId} />
             <SnippetsPanel tenantId={tenantId} />
           </>
@@ -156,12 +162,6 @@ function KeysPanel({ tenant }: { tenant: Tenant }) {
         facts={[
           ['Name', tenant.name || none],
           ['Kind', tenant.environment],
-          [
-            'State',
-            <Badge key="state" tone={tenant.status === 'active' ? 'good' : 'bad'}>
-              {tenant.status}
-            </Badge>,
-          ],
           ['Public API key', key ? since(`${key.prefix}…${key.last4}`, key.created_at) : none],
           ['Last used', <Time at={key?.last_used_at ?? null} key="used" />],
           ['HMAC secret', hmac ? since(`…${hmac.last4}`, hmac.created_at) : none],

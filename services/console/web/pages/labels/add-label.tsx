@@ -9,6 +9,7 @@ import { Input, Select, Textarea } from '../../components/field.tsx'
 import { Refused } from '../../components/states.tsx'
 import { MomentInput } from '../../components/time/moment-input.tsx'
 import { toast } from '../../components/toast.tsx'
+import { timelineKey } from '../entities/timeline/key.ts'
 import { addLabel, type LabelSubject, labelNames, labelsKey, toLabelName } from './labels.ts'
 
 const covers: Record<LabelSubject['kind'], string> = {
@@ -49,6 +50,7 @@ export function AddLabel({
     },
     onSuccess: async () => {
       await client.invalidateQueries({ queryKey: labelsKey(tenant) })
+      void client.invalidateQueries({ queryKey: timelineKey(tenant) })
       toast(`The ${subject.kind} is labelled: ${toLabelName(draft.label)}.`)
       onClose()
     },

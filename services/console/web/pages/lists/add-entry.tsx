@@ -9,6 +9,7 @@ import { Input, Select } from '../../components/field.tsx'
 import { Refused } from '../../components/states.tsx'
 import { MomentInput } from '../../components/time/moment-input.tsx'
 import { toast } from '../../components/toast.tsx'
+import { timelineKey } from '../entities/timeline/key.ts'
 import {
   addEntry,
   type ListEntry,
@@ -49,6 +50,7 @@ export function AddEntry({
     },
     onSuccess: async () => {
       await client.invalidateQueries({ queryKey: listsKey(tenant) })
+      void client.invalidateQueries({ queryKey: timelineKey(tenant) })
       toast(`The ${noun} is on the ${list} list. Every edge acts on it within a second.`)
       onClose()
     },

@@ -6,9 +6,10 @@ import { Button } from '../../components/button.tsx'
 import { IdText } from '../../components/id.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { toast } from '../../components/toast.tsx'
+import { toast, toastFailure } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { entityLink } from '../entities/entity-link.ts'
+import { timelineKey } from '../entities/timeline/key.ts'
 import {
   addEntry,
   isEntity,
@@ -35,11 +36,19 @@ export function EntryTable({
 }) {
   const mayChange = useMay('analyst')
   const client = useQueryClient()
-  const refresh = () => client.invalidateQueries({ queryKey: listsKey(tenant) })
+  const refresh = () =>
+    Promise.all(
+      [listsKey(tenant), timelineKey(tenant)].map((queryKey) =>
+        client.invalidateQueries({ queryKey }),
+      ),
+    )
   const undo = useMutation({
     mutationFn: (entry: NewEntry) => addEntry(tenant, entry),
     onSuccess: refresh,
-    onError: (error) => toast(error.message),
+    onError: (error, entry) =>
+      toastFailure(`${toShownId(entry)} was not put back on the list: ${error.message}`, {
+        onRetry: () => undo.mutate(entry),
+      }),
   })
   const remove = useMutation({
     mutationFn: (entry: ListEntry) => removeEntry(tenant, entry.entry_id),
@@ -48,11 +57,14 @@ export function EntryTable({
       const { list, kind, id, reason, expires_at } = entry
       const again = { list, kind, id, reason, expires_at }
       toast(
-        `The ${listKinds[kind].noun} is off the ${list} list.`,
+        `The ${listKinds[kind].noun} ${toShownId(entry)} is off the ${list} list.`,
         entry.expired ? {} : { onUndo: () => undo.mutate(again) },
       )
     },
-    onError: (error) => toast(error.message),
+    onError: (error, entry) =>
+      toastFailure(`${toShownId(entry)} was not taken off the list: ${error.message}`, {
+        onRetry: () => remove.mutate(entry),
+      }),
   })
   const columns: Column<ListEntry>[] = [
     { id: 'list', head: 'List', cell: ({ list }) => listNames[list], width: '7rem' },

@@ -1,16 +1,12 @@
-/**
- * Admin → Lists: the devices, users, networks, operators and countries that a tenant allows or
- * denies.
- */
+/** Lists: the devices, users, networks, operators and countries that a tenant allows or denies. */
 import { useInfiniteQuery } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
 import { useState } from 'react'
-import { useTenant } from '../../api/tenants.ts'
 import { Button } from '../../components/button.tsx'
 import { Input, Select } from '../../components/field.tsx'
 import { Page as Frame, Panel } from '../../components/page.tsx'
 import { useUrlSearch } from '../../components/state/url-state.ts'
 import { Empty, Loaded } from '../../components/states.tsx'
-import { TenantSelect } from '../../components/tenant-select.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { AddEntry } from './add-entry.tsx'
 import { EntryTable } from './entry-table.tsx'
@@ -23,9 +19,8 @@ const kinds = Object.fromEntries(
 const states = { active: 'Active', expired: 'Expired' }
 
 export function Page() {
-  const last = useTenant()
-  const [search, change] = useUrlSearch()
-  const tenant = search.tenant ?? last ?? ''
+  const { tenant = '' } = useParams({ strict: false })
+  const [search] = useUrlSearch()
   const [adding, setAdding] = useState(false)
   const mayChange = useMay('analyst')
   const filters = Object.fromEntries(
@@ -36,7 +31,6 @@ export function Page() {
     queryFn: ({ pageParam }) => loadEntries(tenant, filters, pageParam),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next_cursor }) => next_cursor ?? undefined,
-    enabled: tenant !== '',
   })
   const total = entries.data?.pages[0]?.total
   return (
@@ -44,51 +38,41 @@ export function Page() {
       about="Every event of a denied device, user, network, operator or country is BLOCK. That of an allowed device or user is ALLOW; an allowed network, operator or country only silences what the service sees of the connection. Deny beats allow. Every edge acts on a change within a second."
       action={
         mayChange && (
-          <Button
-            disabled={tenant === ''}
-            icon="plus"
-            look="primary"
-            onClick={() => setAdding(true)}
-          >
+          <Button icon="plus" look="primary" onClick={() => setAdding(true)}>
             Add an entry
           </Button>
         )
       }
       title="Lists"
     >
-      <search aria-label="Filters" className="grid gap-3 sm:grid-cols-3 xl:grid-cols-5">
-        <TenantSelect onChange={(value) => change({ tenant: value })} value={tenant} />
+      <search aria-label="Filters" className="grid gap-3 sm:grid-cols-2 xl:grid-cols-4">
         <Choice label="List" name="list" texts={listNames} />
         <Choice label="Kind" name="kind" texts={kinds} />
         <Choice label="State" name="state" texts={states} />
         <IdFilter />
       </search>
       <Panel {...(total === undefined ? {} : { title: `${total.toLocaleString('en')} entries` })}>
-        {tenant === '' ? (
-          <Empty title="No tenant yet" />
-        ) : (
-          <Loaded query={{ ...entries, data: entries.data?.pages.flatMap(({ data }) => data) }}>
-            {(rows) =>
-              rows.length === 0 ? (
-                <Empty title="No entry here">
-                  <p>
-                    Devices, users, networks, operators and countries can be put on a list here, and
-                    devices and users from their own pages.
-                  </p>
-                </Empty>
-              ) : (
-                <EntryTable
-                  onEnd={() => {
-                    if (entries.hasNextPage && !entries.isFetching) void entries.fetchNextPage()
-                  }}
-                  rows={rows}
-                  tenant={tenant}
-                  withId
-                />
-              )
-            }
-          </Loaded>
-        )}
+        <Loaded query={{ ...entries, data: entries.data?.pages.flatMap(({ data }) => data) }}>
+          {(rows) =>
+            rows.length === 0 ? (
+              <Empty title="No entry here">
+                <p>
+                  Devices, users, networks, operators and countries can be put on a list here, and
+                  devices and users from their own pages.
+                </p>
+              </Empty>
+            ) : (
+              <EntryTable
+                onEnd={() => {
+                  if (entries.hasNextPage && !entries.isFetching) void entries.fetchNextPage()
+                }}
+                rows={rows}
+                tenant={tenant}
+                withId
+              />
+            )
+          }
+        </Loaded>
       </Panel>
       {adding && <AddEntry onClose={() => setAdding(false)} tenant={tenant} />}
     </Frame>

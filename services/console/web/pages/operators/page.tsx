@@ -1,12 +1,14 @@
 /** Admin → Operators: who may use the console, and the invitations that are open. */
-import { useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
+import { api, ok } from '../../api/client.ts'
 import { Badge, type Tone } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
 import { Page as Frame, Panel } from '../../components/page.tsx'
 import { Empty, Loaded, SkeletonRows } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { toast, toastFailure } from '../../components/toast.tsx'
 import { useSignedIn } from '../../shell/operator.ts'
 import { ChangeOperator } from './change-operator.tsx'
 import { InviteOperator } from './invite-operator.tsx'
@@ -24,6 +26,19 @@ export function Page() {
   const [changing, setChanging] = useState<ListedOperator | null>(null)
   const operators = useQuery(operatorsQuery)
   const invitations = useQuery(invitationsQuery)
+  const client = useQueryClient()
+  const withdraw = useMutation({
+    mutationFn: ({ invitation_id: id }: Invitation) =>
+      ok(
+        api.DELETE('/admin/v1/operators/invitations/{invitation_id}', {
+          params: { path: { invitation_id: id } },
+        }),
+      ),
+    onSuccess: ({ email }) => toast(`The invitation of ${email} is withdrawn.`),
+    onError: (error, { email }) =>
+      toastFailure(`The invitation of ${email} was not withdrawn: ${error.message}`),
+    onSettled: () => client.invalidateQueries({ queryKey: invitationsQuery.queryKey }),
+  })
   const columns: Column<ListedOperator>[] = [
     {
       id: 'name',
@@ -101,7 +116,7 @@ export function Page() {
                 <Empty title="No invitation was made yet" />
               ) : (
                 <Table
-                  columns={invitationColumns}
+                  columns={[...invitationColumns, withdrawColumn(withdraw)]}
                   heightClass="max-h-80"
                   label="Invitations"
                   minWidth="48rem"
@@ -125,6 +140,30 @@ const stateTones: Record<Invitation['state'], Tone> = {
   revoked: 'neutral',
   expired: 'neutral',
 }
+
+const withdrawColumn = ({
+  mutate,
+  isPending,
+}: {
+  mutate: (invitation: Invitation) => void
+  isPending: boolean
+}): Column<Invitation> => ({
+  id: 'withdraw',
+  head: <span className="sr-only">Withdraw</span>,
+  numeric: true,
+  cell: (invitation) =>
+    invitation.state === 'open' && (
+      <Button
+        aria-label={`Withdraw the invitation of ${invitation.email}`}
+        disabled={isPending}
+        onClick={() => mutate(invitation)}
+        small
+      >
+        Withdraw
+      </Button>
+    ),
+  width: '7rem',
+})
 
 const invitationColumns: Column<Invitation>[] = [
   { id: 'email', head: 'Email', cell: ({ email }) => email },

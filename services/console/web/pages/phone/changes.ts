@@ -1,14 +1,15 @@
 /** Corrects phones and undoes it, with what every page shows of them read again. */
 import { useQueryClient } from '@tanstack/react-query'
-import { toast } from '../../components/toast.tsx'
+import { toast, toastFailure } from '../../components/toast.tsx'
+import { timelineKey } from '../entities/timeline/key.ts'
 import { type Correction, correct, type NewCorrection, phonesKey, undo } from './phones.ts'
 
 export function useChangePhones(tenant: string) {
   const client = useQueryClient()
   const refresh = () =>
     Promise.all(
-      [phonesKey(tenant), ['device', tenant], ['user', tenant]].map((queryKey) =>
-        client.invalidateQueries({ queryKey }),
+      [phonesKey(tenant), ['device', tenant], ['user', tenant], timelineKey(tenant)].map(
+        (queryKey) => client.invalidateQueries({ queryKey }),
       ),
     )
   const undoOne = async ({ correction_id: id }: Pick<Correction, 'correction_id'>) => {
@@ -16,7 +17,7 @@ export function useChangePhones(tenant: string) {
       await undo(tenant, id)
       toast('The correction is undone.')
     } catch (error) {
-      toast((error as Error).message)
+      toastFailure(`The correction was not undone: ${(error as Error).message}`)
     }
     await refresh()
   }

@@ -1,7 +1,7 @@
 /** One phone: the installs on the same hardware, why they are, its users, alerts and corrections. */
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Button } from '../../components/button.tsx'
 import { Id, IdText } from '../../components/id.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
@@ -11,7 +11,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { counted } from '../../components/words.ts'
 import { useMay } from '../../shell/operator.ts'
-import { LatestAlerts } from '../entities/latest-alerts.tsx'
+import { TimelinePanel } from '../entities/timeline/timeline-panel.tsx'
 import { CorrectDialog } from './correct-dialog.tsx'
 import { Corrections } from './corrections.tsx'
 import { Installs } from './installs.tsx'
@@ -26,13 +26,18 @@ export function Page() {
     queryKey: [...phonesKey(tenant), phoneId],
     queryFn: () => loadPhone(tenant, phoneId),
   })
+  const timeline = <TimelinePanel subject={{ kind: 'phone', id: phoneId }} tenant={tenant} />
   return (
     <Frame
       about="The installs of the app on the same hardware. A device id names an install: who reinstalls is a new device, on the same phone."
       controls={mayChange && <Button onClick={() => setJoining(true)}>Join an install</Button>}
       title="Phone"
     >
-      <Loaded query={phone}>{(page) => <Shown page={page} tenant={tenant} />}</Loaded>
+      <Loaded query={phone}>
+        {(page) => <Shown page={page} tenant={tenant} timeline={timeline} />}
+      </Loaded>
+      {/* What Postgres knows is there without ClickHouse. */}
+      {phone.failureCount > 0 && phone.data === undefined && timeline}
       {joining && (
         <CorrectDialog onClose={() => setJoining(false)} phoneId={phoneId} tenant={tenant} />
       )}
@@ -40,7 +45,15 @@ export function Page() {
   )
 }
 
-function Shown({ page, tenant }: { page: PhonePage; tenant: string }) {
+function Shown({
+  page,
+  tenant,
+  timeline,
+}: {
+  page: PhonePage
+  tenant: string
+  timeline: ReactNode
+}) {
   const { phone, alerts, corrections } = page
   const mayChange = useMay('analyst')
   const [asked, ask] = useUrlState('install')
@@ -60,6 +73,7 @@ function Shown({ page, tenant }: { page: PhonePage; tenant: string }) {
             ['Highest risk score', phone.risk_score],
             ['Installs', phone.installs_total.toLocaleString('en')],
             ['Users', phone.users_total.toLocaleString('en')],
+            ['Alerts', alerts.total.toLocaleString('en')],
           ]}
         />
       </Panel>
@@ -82,8 +96,8 @@ function Shown({ page, tenant }: { page: PhonePage; tenant: string }) {
         />
       </Panel>
       {chosen !== undefined && <Why install={chosen} tenant={tenant} />}
+      {timeline}
       <Corrections corrections={corrections} phoneId={phone.phone_id} tenant={tenant} />
-      <LatestAlerts alerts={alerts} tenant={tenant} />
       <Users phone={phone} tenant={tenant} />
       {splitting !== null && (
         <CorrectDialog

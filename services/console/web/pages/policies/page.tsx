@@ -9,7 +9,7 @@ import { useLeaveGuard } from '../../components/state/leave-guard.ts'
 import { useUrlSearch } from '../../components/state/url-state.ts'
 import { Empty, Failed, Skeleton } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
-import { toast } from '../../components/toast.tsx'
+import { toast, toastFailure } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { DraftEditor } from './draft-editor.tsx'
 import {
@@ -74,7 +74,7 @@ function Policies({ tenant }: { tenant: string }) {
     const from = draft ?? startDraft(base.version, base.document)
     const document = parseDocument(from.text)
     if (document === null) {
-      toast('The draft is not JSON. Correct it first.')
+      toastFailure('The draft is not JSON. Correct it first.')
       return
     }
     const next = add(document)

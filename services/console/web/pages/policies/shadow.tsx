@@ -5,7 +5,7 @@ import { Button } from '../../components/button.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
 import { Empty, Failed, Loaded, Skeleton } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { toast } from '../../components/toast.tsx'
+import { toast, toastFailure } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { KnownOutcomes } from './known-outcomes.tsx'
 import { ChangeTiles, ConfusionMatrix, MovedMost, NamedChanges, Tile } from './outcome.tsx'
@@ -77,7 +77,7 @@ function Running({
       toast('The shadow policy is off. What it decided stays.')
       return client.invalidateQueries({ queryKey: ['shadow', tenant] })
     },
-    onError: (error) => toast(`The shadow was not switched off: ${error.message}`),
+    onError: (error) => toastFailure(`The shadow was not switched off: ${error.message}`),
   })
   return (
     <Panel

@@ -7,12 +7,9 @@ import { Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
+import { type Spike, toShareText, toSuppression } from './open-spikes.ts'
 
 type Found = AnswerOf<'/admin/v1/tenants/{tenant_id}/prevalence-spikes', 'get'>
-type Spike = Found['data'][number]
-
-const toPercent = (share: number | null) =>
-  share === null ? 'no data' : `${(share * 100).toFixed(1)} %`
 
 export function Spikes({
   tenant,
@@ -56,13 +53,6 @@ export function Spikes({
 function SpikeRow({ tenant, spike }: { tenant: string; spike: Spike }) {
   const may = useMay('engineer')
   const { signal, platform, sdk_version: version, ended_at: endedAt } = spike
-  const suppression = {
-    tab: 'edit',
-    suppress: signal,
-    versions: version,
-    platforms: platform,
-    reason: `${signal} rose to ${toPercent(spike.share)} of devices with ${version}`,
-  }
   return (
     <li className="flex flex-wrap items-center gap-x-6 gap-y-2 px-4 py-3">
       <div className="min-w-60 flex-1">
@@ -74,9 +64,9 @@ function SpikeRow({ tenant, spike }: { tenant: string; spike: Spike }) {
           {endedAt === null ? <Badge tone="warn">open</Badge> : <Badge>over</Badge>}
         </p>
         <p className="text-muted text-sm">
-          Since <Time at={spike.started_at} />: on <strong>{toPercent(spike.share)}</strong> of its
-          devices, before {toPercent(spike.earlier_share)}, in other versions{' '}
-          {toPercent(spike.elsewhere_share)}.
+          Since <Time at={spike.started_at} />: on <strong>{toShareText(spike.share)}</strong> of
+          its devices, before {toShareText(spike.earlier_share)}, in other versions{' '}
+          {toShareText(spike.elsewhere_share)}.
         </p>
       </div>
       <dl className="flex gap-6 text-right">
@@ -92,7 +82,7 @@ function SpikeRow({ tenant, spike }: { tenant: string; spike: Spike }) {
       {may && endedAt === null && (
         <Link
           className={`${buttonClasses('plain')} no-underline!`}
-          search={suppression}
+          search={toSuppression(spike)}
           params={{ tenant }}
           to="/t/$tenant/policies"
         >

@@ -4,8 +4,10 @@ import { useState } from 'react'
 import { type Tenant, tenantsQuery } from '../../api/tenants.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
+import { Input } from '../../components/field.tsx'
 import { Page as Frame, Panel } from '../../components/page.tsx'
-import { Loaded } from '../../components/states.tsx'
+import { useUrlState } from '../../components/state/url-state.ts'
+import { Empty, Loaded } from '../../components/states.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useSignedIn } from '../../shell/operator.ts'
@@ -36,9 +38,16 @@ const columns: Column<Tenant>[] = [
   },
 ]
 
+const isFound = ({ tenant_id: slug, name }: Tenant, text: string): boolean =>
+  `${slug} ${name}`.toLowerCase().includes(text.trim().toLowerCase())
+
+const isNoneFound = (all: Tenant[], text: string): boolean =>
+  all.length > 0 && !all.some((one) => isFound(one, text))
+
 export function Page() {
   const tenants = useQuery(tenantsQuery)
   const [creating, setCreating] = useState(false)
+  const [text, setText] = useUrlState('q')
   const { operator } = useSignedIn()
   const mayCreate = operator.role === 'admin' && operator.tenants === 'all'
   const create = mayCreate && (
@@ -48,19 +57,37 @@ export function Page() {
   )
   return (
     <Frame action={create} title="Tenants">
+      <search aria-label="Tenants" className="max-w-sm">
+        <Input
+          label="Find a tenant"
+          onChange={({ target }) => setText(target.value)}
+          placeholder="Slug or name"
+          spellCheck={false}
+          type="search"
+          value={text}
+        />
+      </search>
       <Panel>
         <Loaded query={tenants}>
-          {(rows) => (
-            <TenantTable columns={columns} label="Tenants" rows={rows}>
-              <p>
-                A tenant is an app or a customer whose devices send telemetry. It has its own keys,
-                policy and alerts.
-              </p>
-              {mayCreate
-                ? create
-                : 'An administrator of all tenants can create one, or give you access.'}
-            </TenantTable>
-          )}
+          {(all) =>
+            isNoneFound(all, text) ? (
+              <Empty title="No tenant has this in its slug or name" />
+            ) : (
+              <TenantTable
+                columns={columns}
+                label="Tenants"
+                rows={all.filter((one) => isFound(one, text))}
+              >
+                <p>
+                  A tenant is an app or a customer whose devices send telemetry. It has its own
+                  keys, policy and alerts.
+                </p>
+                {mayCreate
+                  ? create
+                  : 'An administrator of all tenants can create one, or give you access.'}
+              </TenantTable>
+            )
+          }
         </Loaded>
       </Panel>
       {creating && <CreateTenant onClose={() => setCreating(false)} />}

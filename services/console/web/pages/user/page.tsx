@@ -7,13 +7,14 @@ import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { AlertsFact } from '../entities/alerts-fact.tsx'
 import { Erase } from '../entities/erase.tsx'
-import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
 import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Networks } from '../entities/networks.tsx'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import { Sessions, scoreTexts } from '../entities/sessions.tsx'
+import { TimelinePanel } from '../entities/timeline/timeline-panel.tsx'
 import { LabelButton } from '../labels/label-button.tsx'
 import { Labelled } from '../labels/labelled.tsx'
 
@@ -37,6 +38,7 @@ export function Page() {
         }),
       ),
   })
+  const timeline = <TimelinePanel subject={{ kind: 'user', id: userId }} tenant={tenant} />
   return (
     <Frame
       controls={
@@ -60,6 +62,15 @@ export function Page() {
                   ['Highest risk score', known.risk_score],
                   ['Highest device score', known.peak_rasp_score],
                   ['Devices', known.devices_total.toLocaleString('en')],
+                  [
+                    'Alerts',
+                    <AlertsFact
+                      filter={{ user_id: userId }}
+                      key="alerts"
+                      tenant={tenant}
+                      total={alerts.total}
+                    />,
+                  ],
                 ]}
               />
             </Panel>
@@ -74,13 +85,15 @@ export function Page() {
             </Panel>
             <Labelled subject={{ kind: 'user', id: userId }} tenant={tenant} />
             <Listed listed={{ kind: 'user', id: userId }} tenant={tenant} />
+            {timeline}
             <Sessions sessions={sessions} tenant={tenant} />
             <Networks sessions={sessions} tenant={tenant} />
-            <LatestAlerts alerts={alerts} filter={{ user_id: userId }} tenant={tenant} />
             <Links id={userId} kind="user" tenant={tenant} />
           </>
         )}
       </Loaded>
+      {/* What Postgres knows is there without ClickHouse. */}
+      {user.failureCount > 0 && user.data === undefined && timeline}
     </Frame>
   )
 }

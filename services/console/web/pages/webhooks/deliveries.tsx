@@ -13,7 +13,8 @@ import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { DeliveryDetail } from './delivery-detail.tsx'
-import { type Delivery, deliveriesKey, deliveryTones } from './webhook-actions.ts'
+import { deliveryTones } from './delivery-words.ts'
+import { type Delivery, deliveriesKey } from './webhook-actions.ts'
 
 const pageRows = 100
 const refreshMs = 3_000

@@ -12,22 +12,11 @@ import { CodeBlock } from '../../components/secret.tsx'
 import { Failed, Loaded, SkeletonRows } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
-import {
-  type Delivery,
-  deliveriesKey,
-  deliveryTones,
-  useWebhookActions,
-} from './webhook-actions.ts'
+import { deliveryTones, toEndText } from './delivery-words.ts'
+import { type Delivery, deliveriesKey, useWebhookActions } from './webhook-actions.ts'
 
 type Attempt = Delivery['attempts'][number]
 type SentRequest = AnswerOf<'/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}/request', 'get'>
-
-/** Why a delivery ended undelivered, in words. */
-const endReasons: Record<string, string> = {
-  exhausted: 'the receiver did not accept it in time',
-  gone: 'the receiver answered 410: do not send again',
-  no_webhook: 'no webhook was set up',
-}
 
 const runningMs = 500
 const endedMs = 5_000
@@ -78,7 +67,7 @@ export function DeliveryDetail({ tenant, deliveryId }: { tenant: Tenant; deliver
                   <span key="state">
                     <Badge tone={deliveryTones[data.state]}>{data.state}</Badge>
                     {data.reason !== null && (
-                      <span className="text-muted"> {endReasons[data.reason] ?? data.reason}</span>
+                      <span className="text-muted"> {toEndText(data.reason)}</span>
                     )}
                   </span>,
                 ],

@@ -143,7 +143,7 @@ function UrlForm({ tenant, onClose }: { tenant: Tenant; onClose: () => void }) {
       ),
     onSuccess: async () => {
       await refresh()
-      toast('The URL is saved and the webhook is on.')
+      toast(`The URL is saved and the webhook of ${tenantId} is on.`)
       onClose()
     },
   })

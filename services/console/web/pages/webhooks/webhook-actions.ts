@@ -3,19 +3,10 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useCallback } from 'react'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { tenantQuery, tenantsQuery } from '../../api/tenants.ts'
-import type { Tone } from '../../components/badge.tsx'
 import { useUrlSearch } from '../../components/state/url-state.ts'
-import { toast } from '../../components/toast.tsx'
+import { toast, toastFailure } from '../../components/toast.tsx'
 
 export type Delivery = AnswerOf<'/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}', 'get'>
-
-export const deliveryTones: Record<Delivery['state'], Tone> = {
-  pending: 'accent',
-  sending: 'accent',
-  delivered: 'good',
-  failed: 'bad',
-  skipped: 'warn',
-}
 
 export const deliveriesKey = (tenantId: string) => ['deliveries', tenantId]
 
@@ -37,30 +28,36 @@ export function useWebhookActions(tenantId: string) {
   const refresh = useRefreshWebhook(tenantId)
   const [, setSearch] = useUrlSearch()
   const params = { path: { tenant_id: tenantId } }
-  const onError = (error: Error) => toast(error.message)
+  /** @param what was not done, with its object */
+  const failed =
+    <Values>(what: string, again: (values: Values) => void) =>
+    (error: Error, values: Values) =>
+      toastFailure(`${what}: ${error.message}`, { onRetry: () => again(values) })
   const test = useMutation({
     mutationFn: () => ok(api.POST('/admin/v1/tenants/{tenant_id}/deliveries/test', { params })),
     onSuccess: ({ delivery_id }) => {
       setSearch({ tab: '', state: '', delivery: delivery_id })
       return refresh()
     },
-    onError,
+    onError: failed(`The webhook of ${tenantId} was not tested`, () => test.mutate()),
   })
   const pause = useMutation({
     mutationFn: () => ok(api.POST('/admin/v1/tenants/{tenant_id}/webhook/pause', { params })),
     onSuccess: () => {
-      toast('The webhook is paused; its deliveries wait.', { onUndo: () => resume.mutate() })
+      toast(`The webhook of ${tenantId} is paused; its deliveries wait.`, {
+        onUndo: () => resume.mutate(),
+      })
       return refresh()
     },
-    onError,
+    onError: failed(`The webhook of ${tenantId} was not paused`, () => pause.mutate()),
   })
   const resume = useMutation({
     mutationFn: () => ok(api.POST('/admin/v1/tenants/{tenant_id}/webhook/resume', { params })),
     onSuccess: () => {
-      toast('The webhook is on.')
+      toast(`The webhook of ${tenantId} is on.`)
       return refresh()
     },
-    onError,
+    onError: failed(`The webhook of ${tenantId} was not resumed`, () => resume.mutate()),
   })
   const replay = useMutation({
     mutationFn: (alertId: string) =>
@@ -74,7 +71,7 @@ export function useWebhookActions(tenantId: string) {
       toast(replayed === 1 ? 'The delivery is sent again.' : 'It is being sent at the moment.')
       return refresh()
     },
-    onError,
+    onError: failed('The delivery was not sent again', (id: string) => replay.mutate(id)),
   })
   return { test, pause, resume, replay }
 }

@@ -1,6 +1,6 @@
 /** How far a change of many alerts is, with a way to cancel it, and to undo it once it has ended. */
 import { Button, IconButton } from '../../../components/button.tsx'
-import { toast } from '../../../components/toast.tsx'
+import { toastFailure } from '../../../components/toast.tsx'
 import { useMay } from '../../../shell/operator.ts'
 import { type BulkJob, undoableOf, useCancelBulk, useUndoBulk } from './bulk-jobs.ts'
 import { bulkProgress } from './bulk-text.ts'
@@ -43,7 +43,7 @@ export function BulkActions({ job, onUndo }: { job: BulkJob; onUndo?: (jobId: st
   const cancel = useCancelBulk()
   const undo = useUndoBulk()
   const undoable = undoableOf(job)
-  const onError = ({ message }: Error) => toast(message)
+  const onError = ({ message }: Error) => toastFailure(`Bulk change: ${message}`)
   if (!useMay('analyst')) return null
   return (
     <>

@@ -6,7 +6,7 @@ import { Input } from '../../../components/field.tsx'
 import { Icon } from '../../../components/icons.tsx'
 import { Menu, MenuItem, MenuLine } from '../../../components/menu.tsx'
 import { useUrlSearch } from '../../../components/state/url-state.ts'
-import { toast } from '../../../components/toast.tsx'
+import { toast, toastFailure } from '../../../components/toast.tsx'
 import { pickFilters, replaceFilters } from './filter-values.ts'
 import { builtIn, isSameView, keepViews, readViews, type View } from './views.ts'
 
@@ -19,7 +19,7 @@ export function SavedViews({ tenant }: { tenant: string }) {
   const isOwn = present !== undefined && own.includes(present)
   const keep = (views: View[]) => {
     setOwn(views)
-    if (!keepViews(tenant, views)) toast('This browser keeps no views: its storage is off.')
+    if (!keepViews(tenant, views)) toastFailure('This browser keeps no views: its storage is off.')
   }
   return (
     <>

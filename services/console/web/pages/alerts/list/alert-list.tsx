@@ -24,7 +24,7 @@ export function AlertList({
   openId: string
   checked: ReadonlySet<string>
   onOpen: (alertId: string) => void
-  onCheck: (alertId: string) => void
+  onCheck: (alertId: string, toHere?: boolean) => void
   /** Called when the last row comes near, to load more. */
   onEnd: () => void
 }) {

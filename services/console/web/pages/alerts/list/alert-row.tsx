@@ -1,13 +1,17 @@
 /** One alert in the list: what it is about in two lines, with a box that selects it. */
 import { memo } from 'react'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import { ActionBadge, SeverityBadge } from '../../../components/badge.tsx'
 import { classes } from '../../../components/classes.ts'
-import { cutMiddle } from '../../../components/id.tsx'
+import { IdText } from '../../../components/id.tsx'
 import { Time } from '../../../components/time/time.tsx'
 import type { Alert } from '../../alert/alert.ts'
 import { DispositionBadge } from '../../alert/disposition.tsx'
 
 export const alertRowPx = 60
+
+/** A browser tells a change of a box as the click that made it. */
+const isWithShift = (event: Event): boolean => event instanceof MouseEvent && event.shiftKey
 
 export const AlertRow = memo(function AlertRow({
   alert,
@@ -21,7 +25,7 @@ export const AlertRow = memo(function AlertRow({
   open: boolean
   checked: boolean
   onOpen: (alertId: string) => void
-  onCheck: (alertId: string) => void
+  onCheck: (alertId: string, toHere?: boolean) => void
 }) {
   const { alert_id: id, decision, entity, flags } = alert
   return (
@@ -32,10 +36,10 @@ export const AlertRow = memo(function AlertRow({
       )}
     >
       <input
-        aria-label={`Select the alert of ${entity.device.device_id}`}
+        aria-label={`Select the alert of ${toVisible(entity.device.device_id)}`}
         checked={checked}
         className="mt-2.5 size-4 shrink-0 accent-accent"
-        onChange={() => onCheck(id)}
+        onChange={({ nativeEvent }) => onCheck(id, isWithShift(nativeEvent))}
         type="checkbox"
       />
       <button
@@ -49,7 +53,7 @@ export const AlertRow = memo(function AlertRow({
           <SeverityBadge severity={decision.severity} />
           <span className="font-semibold">{decision.risk_score}</span>
           <span className="min-w-0 truncate font-mono text-sm">
-            {cutMiddle(entity.device.device_id, 24)}
+            <IdText most={24} value={entity.device.device_id} />
           </span>
           <span className="ml-auto text-muted text-sm">
             <Time at={alert.created_at} />

@@ -3,6 +3,7 @@
  * opens six to a server, and a stream holds one for as long as it lasts. The tab that has the lock
  * holds the stream and tells the others. A tab that is hidden gives the lock away.
  */
+import { streamSilenceMs } from '#shared/core/base/limits/alerts.ts'
 import { prefix } from '../../../api/client.ts'
 
 /** `lastSeq` is null until the server has said it. */
@@ -69,22 +70,37 @@ export function followAlerts(tenant: string, hear: (state: StreamState) => void)
 function openStream(tenant: string, tell: (change: Partial<StreamState>) => void): () => void {
   let source: EventSource
   let timer: ReturnType<typeof setTimeout> | undefined
+  let watchdog: ReturnType<typeof setTimeout> | undefined
+  const watch = () => {
+    clearTimeout(watchdog)
+    watchdog = setTimeout(() => {
+      // The process hangs, or something between drops what it sends: no error would come.
+      tell({ connected: false })
+      source.close()
+      connect()
+    }, streamSilenceMs)
+  }
   const hear = ({ data }: MessageEvent<string>) => {
     const { last_seq: lastSeq } = JSON.parse(data) as { last_seq: number }
+    watch()
     tell({ connected: true, lastSeq })
   }
   const connect = () => {
     source = new EventSource(`${prefix}/admin/v1/tenants/${tenant}/alerts/stream`)
-    source.addEventListener('ready', hear)
-    source.addEventListener('alerts', hear)
+    for (const name of ['ready', 'alerts', 'ping']) source.addEventListener(name, hear)
     source.addEventListener('error', () => {
       tell({ connected: false })
-      if (source.readyState === EventSource.CLOSED) timer = setTimeout(connect, reconnectMs)
+      if (source.readyState === EventSource.CLOSED) {
+        clearTimeout(watchdog)
+        timer = setTimeout(connect, reconnectMs)
+      }
     })
+    watch()
   }
   connect()
   return () => {
     clearTimeout(timer)
+    clearTimeout(watchdog)
     source.close()
   }
 }

@@ -3,6 +3,30 @@
 /** A sentence about a reason; `limit` took points away, `lift` gave some. */
 export type Note = { kind: 'limit' | 'lift' | 'fact'; text: string }
 
+/**
+ * The notes of a reason. What limited it stands in one line that adds up: `85 → 70: all signs of
+ * root together count at most 70`.
+ * @param points of its signals before any limit; null while they are not known
+ */
+export function toReasonNotes(
+  { weight, evidence }: { weight: number; evidence: Evidence },
+  points: number | null,
+): Note[] {
+  const notes = toNotes(evidence)
+  const limits = toPointLimits(evidence)
+  if (points === null || points <= weight || limits.length === 0) return notes
+  const texts = limits.map(({ text }) => text)
+  const others = notes.filter(({ kind, text }) => kind !== 'limit' || !texts.includes(text))
+  return [{ kind: 'limit', text: `${points} → ${weight}: ${texts.join('; ')}` }, ...others]
+}
+
+/** What took points of signals away. */
+const toPointLimits = (evidence: Evidence): Note[] => [
+  ...toHalved(evidence),
+  ...toCaps(evidence.caps),
+  ...toSoft(evidence),
+]
+
 type Evidence = Record<string, unknown>
 
 const texts = (value: unknown): string[] =>
@@ -77,9 +101,9 @@ const units = [
 function toCaps(caps: unknown): Note[] {
   if (!Array.isArray(caps)) return []
   return caps.map(({ category, group, cap, sum }): Note => {
-    const whole = category === 'all' ? 'all categories' : `category ${category}`
-    const what = Array.isArray(group) ? `the group ${group.join(', ')}` : whole
-    return { kind: 'limit', text: `cap of ${what}: at most ${cap} of ${sum}` }
+    const whole = category === 'all' ? 'all signs' : `all signs of ${category}`
+    const what = Array.isArray(group) ? group.join(', ') : whole
+    return { kind: 'limit', text: `${what} together count at most ${cap} instead of ${sum}` }
   })
 }
 
@@ -103,7 +127,7 @@ function toHalved({ halved_by: by }: Evidence): Note[] {
 
 function toSoft({ soft_limit: limit }: Evidence): Note[] {
   if (typeof limit !== 'number') return []
-  return [{ kind: 'limit', text: `cap of soft categories: at most ${limit} together` }]
+  return [{ kind: 'limit', text: `all soft signs together count at most ${limit}` }]
 }
 
 function toFloor(floor: unknown): Note[] {

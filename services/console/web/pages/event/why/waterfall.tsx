@@ -11,7 +11,7 @@ import { Icon } from '../../../components/icons.tsx'
 import { SignalName } from '../../../components/signal-name.tsx'
 import type { Explanation } from '../explanation.ts'
 import { type Bar, type Reason, toBars } from './bars.ts'
-import { type Note, signalsOf, toNotes } from './evidence.ts'
+import { type Note, signalsOf, toReasonNotes } from './evidence.ts'
 
 type Signal = Explanation['steps']['signals'][number]
 type Thresholds = Explanation['steps']['thresholds']
@@ -77,7 +77,9 @@ function Row({
 }) {
   const flag = findFlag(reason.code)
   const paths = signalsOf(reason.evidence)
-  const notes = toNotes(reason.evidence)
+  const scored = signals.filter(({ signal }) => paths.includes(signal))
+  const points = signals.length === 0 ? null : scored.reduce((sum, one) => sum + one.points, 0)
+  const notes = toReasonNotes(reason, points)
   return (
     <li className={classes(gridClasses, 'border-line border-t py-2')}>
       <div className="min-w-0">

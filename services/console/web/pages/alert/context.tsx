@@ -1,0 +1,146 @@
+/** What is known around an alert: its device, its user, and whether a bad release explains it. */
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { alertFields } from '#shared/core/alerts/alert.ts'
+import { api, ok } from '../../api/client.ts'
+import { IdText } from '../../components/id.tsx'
+import { Facts, Panel } from '../../components/page.tsx'
+import { Time } from '../../components/time/time.tsx'
+import { counted } from '../../components/words.ts'
+import { useMay } from '../../shell/operator.ts'
+import { PhoneFact } from '../entities/phone-fact.tsx'
+import { signalsOf } from '../event/why/evidence.ts'
+import { openSpikesQuery, toSuppression } from '../signals/open-spikes.ts'
+import type { Alert, AlertRecord } from './alert.ts'
+
+/** Users that are named; how many more there are follows. */
+const usersShown = 3
+
+/** @param record undefined until it is read: what it says is left out meanwhile */
+export function Context({ alert, record }: { alert: Alert; record: AlertRecord | undefined }) {
+  const { tenant_id: tenant, entity } = alert
+  const deviceId = entity.device.device_id
+  const device = useQuery({
+    queryKey: ['device', tenant, deviceId, 'context'],
+    queryFn: () =>
+      ok(
+        api.GET('/admin/v1/tenants/{tenant_id}/devices/{device_id}', {
+          params: {
+            path: { tenant_id: tenant, device_id: deviceId },
+            query: { sessions_limit: 1 },
+          },
+        }),
+      ),
+  })
+  const known = device.data?.device
+  const facts: [string, ReactNode][] = [
+    ...(record === undefined ? [] : toVerdictFacts(alert, record)),
+    ...(known === undefined
+      ? []
+      : ([
+          ['Device first seen', <Time at={known.first_seen_at} exact key="first" />],
+          ['Sessions', known.sessions_total.toLocaleString('en')],
+          ['Users on it', <Users key="users" tenant={tenant} users={known.users_seen_on} />],
+          ['Phone now', <PhoneFact key="phone" phone={known.phone} tenant={tenant} />],
+          ['Attestation', toAttestation(known.install)],
+        ] satisfies [string, ReactNode][])),
+  ]
+  return (
+    <>
+      <SpikeNote alert={alert} />
+      <Panel title="Context">
+        {facts.length > 0 && <Facts facts={facts} />}
+        {device.error !== null && (
+          <p className="px-4 py-3 text-muted">The device cannot be read at the moment.</p>
+        )}
+      </Panel>
+    </>
+  )
+}
+
+type Counts = AlertRecord['others']['device']
+
+function toVerdictFacts({ tenant_id: tenant, entity }: Alert, { others }: AlertRecord) {
+  const toFact = (name: string, counts: Counts, search: Record<string, string>) =>
+    [
+      name,
+      <Link key={name} params={{ tenant }} search={search} to="/t/$tenant/alerts">
+        {toText(counts)}
+      </Link>,
+    ] satisfies [string, ReactNode]
+  const user = entity.user?.user_id
+  return [
+    toFact('Other alerts of the device', others.device, { device_id: entity.device.device_id }),
+    ...(user === undefined || others.user === null
+      ? []
+      : [toFact('Other alerts of the user', others.user, { user_id: user })]),
+  ]
+}
+
+/** `31 alerts: 24 confirmed, 2 false positives`; the rest is open or only reviewed. */
+function toText({ open, reviewed, confirmed, false_positive: falsePositive }: Counts): string {
+  const total = open + reviewed + confirmed + falsePositive
+  if (total === 0) return 'none'
+  const parts = [
+    ...(confirmed > 0 ? [`${confirmed.toLocaleString('en')} confirmed`] : []),
+    ...(falsePositive > 0 ? [counted(falsePositive, 'false positive')] : []),
+    ...(open > 0 ? [`${open.toLocaleString('en')} open`] : []),
+  ]
+  return parts.length === 0
+    ? counted(total, 'alert')
+    : `${counted(total, 'alert')}: ${parts.join(', ')}`
+}
+
+type Install = { provider: string; verdict: string; level: string } | null
+
+const toAttestation = (install: Install): string =>
+  install === null
+    ? 'not registered'
+    : `${install.provider}, ${install.verdict}, key in ${install.level}`
+
+function Users({ tenant, users }: { tenant: string; users: readonly string[] }) {
+  if (users.length === 0) return <span className="text-muted">none was named</span>
+  return (
+    <span>
+      {users.slice(0, usersShown).map((user, at) => (
+        <span key={user}>
+          {at > 0 && ', '}
+          <Link params={{ tenant, userId: user }} to="/t/$tenant/users/$userId">
+            <IdText most={32} value={user} />
+          </Link>
+        </span>
+      ))}
+      {users.length > usersShown && ` and ${(users.length - usersShown).toLocaleString('en')} more`}
+    </span>
+  )
+}
+
+/** Said while a signal of the alert has an open spike in its SDK version. */
+function SpikeNote({ alert }: { alert: Alert }) {
+  const { tenant_id: tenant } = alert
+  const version = alertFields.sdk_version(alert)
+  const mayEdit = useMay('engineer')
+  const spikes = useQuery(openSpikesQuery(tenant))
+  const signals = alert.reasons.flatMap(({ evidence }) => signalsOf(evidence))
+  const spike = spikes.data?.data.find(
+    (one) => one.sdk_version === version && signals.includes(one.signal),
+  )
+  if (spike === undefined) return null
+  return (
+    <div
+      className="flex flex-wrap items-center gap-x-3 gap-y-2 rounded-lg bg-warn-soft px-4 py-2.5 text-warn"
+      role="note"
+    >
+      <span className="min-w-0 flex-1">
+        A spike is open for <code className="font-mono text-sm">{spike.signal}</code> in{' '}
+        {spike.platform} {spike.sdk_version}: likely a bad release.
+      </span>
+      {mayEdit && (
+        <Link params={{ tenant }} search={toSuppression(spike)} to="/t/$tenant/policies">
+          Suppress in a draft
+        </Link>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,35 @@
+/** Prevalence spikes that are open, for pages that show them beside something else. */
+import { queryOptions } from '@tanstack/react-query'
+import { type AnswerOf, api, ok } from '../../api/client.ts'
+
+export type Spike = AnswerOf<
+  '/admin/v1/tenants/{tenant_id}/prevalence-spikes',
+  'get'
+>['data'][number]
+
+/** Shares are compared every hour. */
+const staleMs = 60_000
+
+export const openSpikesQuery = (tenant: string) =>
+  queryOptions({
+    queryKey: ['prevalence-spikes', tenant, 'open'],
+    queryFn: () =>
+      ok(
+        api.GET('/admin/v1/tenants/{tenant_id}/prevalence-spikes', {
+          params: { path: { tenant_id: tenant }, query: { open: 'true' } },
+        }),
+      ),
+    staleTime: staleMs,
+  })
+
+export const toShareText = (share: number | null) =>
+  share === null ? 'no data' : `${(share * 100).toFixed(1)} %`
+
+/** The address of a draft that suppresses the signal of a spike. */
+export const toSuppression = ({ signal, sdk_version: version, platform, share }: Spike) => ({
+  tab: 'edit',
+  suppress: signal,
+  versions: version,
+  platforms: platform,
+  reason: `${signal} rose to ${toShareText(share)} of devices with ${version}`,
+})
