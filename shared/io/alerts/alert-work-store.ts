@@ -17,19 +17,19 @@ import { lockAlert } from './set-disposition.ts'
 import { nextChange } from './set-dispositions.ts'
 
 /** What the list shows beside an alert. */
-export type AlertWork = { assignee: string | null; notes: number }
+export type AlertWork = { assignee: string | null; notes: number; case_id: string | null }
 
 /** An alert that an operator may change. */
 type AlertOfScope = { alertId: string; scope: TenantScope; actor: string }
 
-/** Assignees and numbers of notes of some alerts of a tenant, by alert id. */
+/** Assignees, numbers of notes and cases of some alerts of a tenant, by alert id. */
 export async function readAlertWork(
   db: Queryable,
   tenantId: string,
   alertIds: readonly string[],
 ): Promise<Map<string, AlertWork>> {
   const { rows } = await db.query<AlertWork & { alert_id: string }>(
-    `select alert_id, assignee, (
+    `select alert_id, assignee, case_id, (
        select count(*) from alert_notes as n
        where n.tenant_id = a.tenant_id and n.alert_id = a.alert_id) as notes
      from alerts as a where tenant_id = $1 and alert_id = any($2)`,
@@ -205,14 +205,15 @@ export function addNote(
   })
 }
 
-/** The `seq` of the newest alert of some tenants. */
+/** The `seq` of the newest alert of some tenants, and the `case_seq` of their last changed case. */
 export async function readLastSeqs(
   db: Queryable,
   tenantIds: readonly string[],
-): Promise<Map<string, number>> {
-  const { rows } = await db.query<{ tenant_id: string; last_seq: number }>(
-    'select tenant_id, last_seq from alert_sequences where tenant_id = any($1)',
+): Promise<Map<string, { last: number; cases: number }>> {
+  const { rows } = await db.query<{ tenant_id: string; last: number; cases: number }>(
+    `select tenant_id, last_seq as last, case_seq as cases
+     from alert_sequences where tenant_id = any($1)`,
     [tenantIds],
   )
-  return new Map(rows.map((row) => [row.tenant_id, row.last_seq]))
+  return new Map(rows.map(({ tenant_id: tenantId, ...seqs }) => [tenantId, seqs]))
 }
