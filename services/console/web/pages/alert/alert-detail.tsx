@@ -1,9 +1,6 @@
 /** One alert: what was decided and why, what happened to it since, and its disposition. */
-import { toAlertSentence } from '#shared/core/alerts/alert-sentence.ts'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { ActionBadge, SeverityBadge } from '../../components/badge.tsx'
-import { Button } from '../../components/button.tsx'
-import { useCopy } from '../../components/id.tsx'
 import { Panel } from '../../components/page.tsx'
 import { Failed, SkeletonRows } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
@@ -18,6 +15,7 @@ import { Deliveries } from './deliveries.tsx'
 import { DispositionBadge, DispositionButtons } from './disposition.tsx'
 import { History } from './history.tsx'
 import { Now } from './now.tsx'
+import { Sentence } from './sentence.tsx'
 
 export function AlertDetail({
   alert,
@@ -49,7 +47,7 @@ export function AlertDetail({
           <Time at={alert.created_at} exact />
         </span>
       </div>
-      <Sentence alert={alert} />
+      <Sentence reasons={alert.reasons} score={decision.risk_score} />
       {maySetDisposition ? (
         <DispositionButtons onChoose={onDisposition} value={disposition} />
       ) : (
@@ -68,25 +66,6 @@ export function AlertDetail({
       ) : (
         <More record={record} />
       )}
-    </div>
-  )
-}
-
-/** What the alert says, in words for a customer. */
-function Sentence({ alert: { reasons, decision } }: { alert: Alert }) {
-  const sentence = toAlertSentence(reasons, decision.risk_score)
-  const [copied, copy] = useCopy()
-  return (
-    <div className="flex flex-wrap items-center gap-2">
-      <p className="min-w-0 max-w-3xl">{sentence}</p>
-      <Button
-        aria-label={`${copied ? 'Copied' : 'Copy'} the sentence`}
-        icon={copied ? 'check' : 'copy'}
-        onClick={() => copy(sentence)}
-        small
-      >
-        {copied ? 'Copied' : 'Copy'}
-      </Button>
     </div>
   )
 }

@@ -18,7 +18,7 @@ import { FilterBar } from './filters/filter-bar.tsx'
 import { pickFilters } from './filters/filter-values.ts'
 import { SavedViews } from './filters/saved-views.tsx'
 import { useAlertList } from './list/use-alert-list.ts'
-import { useOpenAlert } from './list/use-open-alert.ts'
+import { useOpenRow } from './list/use-open-row.ts'
 import { useSelection } from './list/use-selection.ts'
 import { ListPane } from './list-pane.tsx'
 import { KeyHelpDialog } from './triage/key-help.tsx'
@@ -33,7 +33,7 @@ export function Workbench({ tenant }: { tenant: string }) {
   const [search] = useUrlSearch()
   const filters = useMemo(() => pickFilters(search), [search])
   const list = useAlertList(tenant, filters)
-  const [openId, open] = useOpenAlert()
+  const [openId, open] = useOpenRow('alert')
   const { checked, check, clear } = useSelection(filters)
   const [help, setHelp] = useState(false)
   const maySetDisposition = useMay('analyst')
