@@ -1,0 +1,89 @@
+/** The left pane: how many cases there are, the next one, and the list. */
+import { Button, IconButton } from '../../components/button.tsx'
+import { LiveSwitch } from '../../components/live-switch.tsx'
+import { useUrlSearch } from '../../components/state/url-state.ts'
+import { Empty, Failed, SkeletonRows } from '../../components/states.tsx'
+import { counted } from '../../components/words.ts'
+import type { Case } from '../case/case.ts'
+import { CaseList } from './case-list.tsx'
+import { isNarrowed, replaceFilters } from './filters/filter-values.ts'
+import type { useCaseList } from './use-case-list.ts'
+import type { useLiveCases } from './use-live-cases.ts'
+
+export function QueuePane({
+  list,
+  live,
+  cases,
+  openId,
+  filters,
+  onOpen,
+}: {
+  list: ReturnType<typeof useCaseList>
+  live: ReturnType<typeof useLiveCases>
+  cases: readonly Case[]
+  openId: string
+  filters: Record<string, string>
+  onOpen: (caseId: string) => void
+}) {
+  const counts = list.data?.pages[0]
+  const total = counts?.total ?? 0
+  const readAgain = () => {
+    live.see()
+    void list.refetch()
+  }
+  const loadMore = () => {
+    if (list.hasNextPage && !list.isFetchingNextPage) void list.fetchNextPage()
+  }
+  return (
+    <>
+      <div className="flex h-10 shrink-0 items-center gap-2 border-line border-b pr-2 pl-4">
+        {counts && (
+          <span className="text-muted" role="status">
+            {counted(total, 'case')}
+          </span>
+        )}
+        {live.fresh > 0 && (
+          <Button look="primary" onClick={readAgain} small>
+            {live.fresh.toLocaleString('en')} new
+          </Button>
+        )}
+        <span className="ml-auto" />
+        <LiveSwitch connected={live.connected} />
+        <IconButton disabled={list.isFetching} icon="refresh" label="Refresh" onClick={readAgain} />
+      </div>
+      {list.data === undefined ? (
+        list.error ? (
+          <Failed error={list.error} onRetry={() => void list.refetch()} />
+        ) : (
+          <SkeletonRows rows={12} />
+        )
+      ) : cases.length === 0 ? (
+        <NoCases isFiltered={isNarrowed(filters)} />
+      ) : (
+        <CaseList
+          cases={cases}
+          onEnd={loadMore}
+          onOpen={onOpen}
+          openId={openId}
+          total={total}
+        />
+      )}
+    </>
+  )
+}
+
+function NoCases({ isFiltered }: { isFiltered: boolean }) {
+  const [, change] = useUrlSearch()
+  if (!isFiltered) {
+    return (
+      <Empty title="No case is open">
+        An alert of a phone, a device or a user without an open case begins one.
+      </Empty>
+    )
+  }
+  return (
+    <Empty title="No case matches these filters">
+      <Button onClick={() => change(replaceFilters({}))}>Clear the filters</Button>
+    </Empty>
+  )
+}

@@ -1,0 +1,165 @@
+/** The queue: cases at the left, the case that is open at the right, worked by keyboard. */
+import { lazy, Suspense, useEffect, useMemo, useState } from 'react'
+import { Button, IconButton } from '../../components/button.tsx'
+import { classes } from '../../components/classes.ts'
+import { useTitle } from '../../components/page.tsx'
+import { useUrlSearch } from '../../components/state/url-state.ts'
+import { Empty, SkeletonRows } from '../../components/states.tsx'
+import { useMay } from '../../shell/operator.ts'
+import { focusNote, useNoteGuard } from '../alert/notes.ts'
+import { useOpenRow } from '../alerts/list/use-open-row.ts'
+import { useKeys } from '../alerts/triage/keys.ts'
+import type { Case } from '../case/case.ts'
+import { useChangeCase } from '../case/changes.ts'
+import { JudgedBar } from '../case/judged-bar.tsx'
+import { alsoKeys, judgementKeys, useJudging } from '../case/judging.ts'
+import { FilterBar } from './filters/filter-bar.tsx'
+import { pickFilters } from './filters/filter-values.ts'
+import { SavedViews } from './filters/saved-views.tsx'
+import { CaseKeys } from './key-help.tsx'
+import { NextSwitch, useNextCase, useOpensNext } from './next-case.tsx'
+import { QueuePane } from './queue-pane.tsx'
+import { useCaseList } from './use-case-list.ts'
+import { useLiveCases } from './use-live-cases.ts'
+
+const loadOpenCase = () => import('./open-case.tsx')
+const OpenCase = lazy(() => loadOpenCase().then(({ OpenCase: shown }) => ({ default: shown })))
+
+export function Workbench({ tenant }: { tenant: string }) {
+  useTitle('Cases')
+  const [search] = useUrlSearch()
+  const filters = useMemo(() => pickFilters(search), [search])
+  const list = useCaseList(tenant, filters)
+  const live = useLiveCases(tenant)
+  const [openId, open] = useOpenRow('case')
+  const [help, setHelp] = useState(false)
+  const mayJudge = useMay('analyst')
+  const { assignToMe, snoozeADay } = useChangeCase()
+  const next = useNextCase(tenant, filters, open)
+  const [opensNext] = useOpensNext()
+  const judging = useJudging({ onJudged: opensNext ? next.get : () => undefined, onReturn: open })
+  useNoteGuard()
+  // The right pane comes after the list is on the screen, and before the first key.
+  useEffect(() => void loadOpenCase(), [])
+
+  const cases = useMemo(() => list.data?.pages.flatMap(({ data }) => data) ?? [], [list.data])
+  const openAt = cases.findIndex(({ case_id: id }) => id === openId)
+  const shown: Case | undefined = cases[openAt] ?? next.handedOut(openId)
+
+  const move = (step: number) => {
+    const found = openAt < 0 ? cases[0] : cases[openAt + step]
+    if (found !== undefined) open(found.case_id)
+  }
+  /** What a key acts on: the case as the page last saw it. */
+  const chosen = () => judging.seen(openId) ?? shown
+  const act = (run: (one: Case) => void) => () => {
+    const one = chosen()
+    if (one !== undefined) run(one)
+  }
+  const byKey: Record<string, () => void> = {}
+  for (const [key, to] of Object.entries(judgementKeys)) {
+    byKey[key] = act((one) => judging.judge(one, to))
+  }
+  for (const [what, key] of Object.entries(alsoKeys)) {
+    byKey[key] = () => judging.also(what as keyof typeof alsoKeys)
+  }
+  useKeys({
+    j: () => move(1),
+    k: () => move(-1),
+    Escape: () => open(''),
+    '?': () => setHelp(true),
+    ...(mayJudge
+      ? {
+          ...byKey,
+          g: next.get,
+          u: judging.undo,
+          a: act(assignToMe),
+          s: act(snoozeADay),
+          n: focusNote,
+        }
+      : {}),
+  })
+
+  return (
+    <div className="flex h-full min-h-0 flex-col">
+      <header
+        className={classes(
+          'gap-3 border-line border-b p-4 sm:px-6 lg:grid',
+          // On a narrow screen the case has all of it.
+          openId === '' ? 'grid' : 'hidden',
+        )}
+      >
+        <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
+          <h1 className="font-semibold text-xl">Cases</h1>
+          <SavedViews tenant={tenant} />
+          {mayJudge && (
+            <Button
+              aria-keyshortcuts="g"
+              busy={next.isPending}
+              look="primary"
+              onClick={next.get}
+            >
+              Next case
+              <kbd className="font-sans text-xs uppercase">g</kbd>
+            </Button>
+          )}
+          <div className="ml-auto flex flex-wrap items-center gap-2">
+            {mayJudge && <NextSwitch />}
+            <IconButton icon="help" label="Keys" onClick={() => setHelp(true)} />
+          </div>
+        </div>
+        <FilterBar />
+      </header>
+      <div className="grid min-h-0 flex-1 grid-cols-[minmax(0,1fr)] lg:grid-cols-[28rem_minmax(0,1fr)]">
+        <section
+          aria-label="Queue"
+          className={classes(
+            'min-h-0 flex-col border-line lg:flex lg:border-r',
+            openId === '' ? 'flex' : 'hidden',
+          )}
+        >
+          <QueuePane
+            cases={cases}
+            filters={filters}
+            list={list}
+            live={live}
+            onOpen={open}
+            openId={openId}
+          />
+        </section>
+        <section
+          aria-label="Case"
+          className={classes('min-h-0 flex-col lg:flex', openId === '' ? 'hidden' : 'flex')}
+        >
+          {/* Each case is read from its top. */}
+          <div className="min-h-0 flex-1 overflow-auto p-4 lg:px-6" key={openId}>
+            {openId === '' ? (
+              <Empty title="No case selected">
+                {mayJudge
+                  ? 'Press g for the next case that nobody has, or choose one at the left.'
+                  : 'Choose one at the left, or press j for the first.'}
+              </Empty>
+            ) : (
+              <>
+                <Button className="mb-4 lg:hidden" onClick={() => open('')}>
+                  Back to the queue
+                </Button>
+                <Suspense fallback={<SkeletonRows />}>
+                  <OpenCase
+                    caseId={openId}
+                    inList={shown}
+                    judging={judging}
+                    onOpen={open}
+                    tenant={tenant}
+                  />
+                </Suspense>
+              </>
+            )}
+          </div>
+          {judging.judged && <JudgedBar judged={judging.judged} judging={judging} />}
+        </section>
+      </div>
+      <CaseKeys mayJudge={mayJudge} onClose={() => setHelp(false)} open={help} />
+    </div>
+  )
+}
