@@ -68,11 +68,12 @@ export async function showAlert(
 export const alertNotFound = (alertId: string) =>
   new Problem('alert_not_found', `There is no alert ${alertId}.`)
 
-/** An alert with its assignee and number of notes. */
+/** An alert with its assignee, number of notes and case. */
 export const withWork = <Alert>(alert: Alert, work: AlertWork | undefined) => ({
   ...alert,
   assignee: work?.assignee ?? null,
   notes: work?.notes ?? 0,
+  case_id: work?.case_id ?? null,
 })
 
 type Explained = Pick<AlertDetail, 'explanation' | 'unexplained' | 'now'>

@@ -175,6 +175,14 @@ export const alertFilters = {
     column: 'changed_at',
     test: 'updated',
   },
+  case_id: {
+    takes: 'id',
+    description: 'alerts of this case',
+    column: 'case_id',
+    test: 'is',
+    index: 'ordered',
+    operatorsOnly: true,
+  },
   assignee: {
     takes: 'assignee',
     description: 'alerts of this assignee, an operator’s email; `none`: alerts without one',

@@ -137,6 +137,10 @@ export type AlertUpdate = z.output<typeof alertUpdateSchema>
 export const operatorAlertSchema = alertSchema.extend({
   assignee: z.string().nullable().describe('the email of an operator'),
   notes: z.int().min(0).describe('how many notes it has'),
+  case_id: z
+    .string()
+    .nullable()
+    .describe('the case that it is in; null for a moment after an upgrade'),
 })
 export type OperatorAlert = z.output<typeof operatorAlertSchema>
 

@@ -10,19 +10,19 @@ import { lockAlert } from './set-disposition.ts'
 import { nextChange } from './set-dispositions.ts'
 
 /** What the list shows beside an alert. */
-export type AlertWork = { assignee: string | null; notes: number }
+export type AlertWork = { assignee: string | null; notes: number; case_id: string | null }
 
 /** An alert that an operator may change. */
 type AlertOfScope = { alertId: string; scope: TenantScope; actor: string }
 
-/** Assignees and numbers of notes of some alerts of a tenant, by alert id. */
+/** Assignees, numbers of notes and cases of some alerts of a tenant, by alert id. */
 export async function readAlertWork(
   db: Queryable,
   tenantId: string,
   alertIds: readonly string[],
 ): Promise<Map<string, AlertWork>> {
   const { rows } = await db.query<AlertWork & { alert_id: string }>(
-    `select alert_id, assignee, (
+    `select alert_id, assignee, case_id, (
        select count(*) from alert_notes as n
        where n.tenant_id = a.tenant_id and n.alert_id = a.alert_id) as notes
      from alerts as a where tenant_id = $1 and alert_id = any($2)`,

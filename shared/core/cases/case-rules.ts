@@ -1,0 +1,78 @@
+/**
+ * Into which case an alert falls. Alerts are grouped by phone (of an alert without one by device),
+ * by device, or by user (of an alert without one by device), as the tenant has it. New alerts join
+ * the subject's case while it is open; a closed one is opened again by an alert within some days
+ * of its end; later a new case begins.
+ */
+import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
+import type { Decision } from '#shared/core/alerts/dispositions.ts'
+import { dayMs } from '#shared/core/base/instants.ts'
+import {
+  blockDueHoursDefault,
+  reopenDaysDefault,
+  reviewDueHoursDefault,
+} from '#shared/core/base/limits/cases.ts'
+import type { CaseSubject, CaseSubjectKind } from './case.ts'
+
+/** A tenant's rules. */
+export type CaseRules = {
+  groupBy: CaseSubjectKind
+  /** Days after its end in which a new alert opens a closed case again; 0: never. */
+  reopenDays: number
+  /** Hours after which an open alert is overdue, by its action. */
+  blockDueHours: number
+  reviewDueHours: number
+}
+
+export const defaultCaseRules: CaseRules = {
+  groupBy: 'phone',
+  reopenDays: reopenDaysDefault,
+  blockDueHours: blockDueHoursDefault,
+  reviewDueHours: reviewDueHoursDefault,
+}
+
+/** What the rule reads of an alert. */
+export type GroupedAlert = Pick<AlertCandidate, 'deviceId' | 'userId'> & {
+  phoneId: string | null
+}
+
+/** Whom the case of an alert is about. */
+export function toCaseSubject(
+  { deviceId, userId, phoneId }: GroupedAlert,
+  { groupBy }: Pick<CaseRules, 'groupBy'>,
+): CaseSubject {
+  const own = { phone: phoneId, user: userId, device: deviceId }[groupBy]
+  return own === null ? { kind: 'device', id: deviceId } : { kind: groupBy, id: own }
+}
+
+/** The case of a subject that its next alert may fall into. */
+export type PresentCase = {
+  caseId: string
+  /** When the last of its alerts was judged; null while it is open. */
+  closedAtMs: number | null
+}
+
+/** What a new alert does to the case of its subject. */
+export type CaseStep = 'join' | 'reopen' | 'begin'
+
+/**
+ * @param present the case that the subject's alerts fall into now; null without one
+ * @param atMs when the alert is raised
+ */
+export function decideCase(
+  present: PresentCase | null,
+  { reopenDays }: Pick<CaseRules, 'reopenDays'>,
+  atMs: number,
+): CaseStep {
+  if (present === null) return 'begin'
+  if (present.closedAtMs === null) return 'join'
+  return atMs - present.closedAtMs < reopenDays * dayMs ? 'reopen' : 'begin'
+}
+
+/** When an alert that stays OPEN is overdue. */
+export const toDueMs = (
+  alert: { action: Decision; createdAtMs: number },
+  rules: Pick<CaseRules, 'blockDueHours' | 'reviewDueHours'>,
+): number =>
+  alert.createdAtMs +
+  (alert.action === 'BLOCK' ? rules.blockDueHours : rules.reviewDueHours) * 3_600_000
