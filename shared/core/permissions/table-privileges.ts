@@ -36,6 +36,10 @@ export const postgresPrivileges = {
     alert_sequences: count,
     alert_counts_by_day: count,
     alert_counts_by_hour: count,
+    // The cases that alerts fall into. What else changes cases of alerts is triggers of the owner.
+    cases: count,
+    case_rules: read,
+    case_events: ['insert(case_id, kind, actor, at)'],
     deliveries: add,
     // Written by a trigger of `deliveries`.
     replication_changes: add,
@@ -121,6 +125,7 @@ export const postgresPrivileges = {
         ...['list_entries', 'list_shards', 'connection_lists', 'phone_corrections'],
         'identity_parameters',
         ...['labels', 'label_totals'],
+        ...['cases', 'case_rules', 'case_notes', 'case_events', 'case_presence', 'saved_views'],
         ...[
           'replication_changes',
           'replication_removals',

@@ -1,12 +1,22 @@
 /**
  * Raises alerts: each once, however often and by whichever scorer it is raised, numbered without a
- * gap. Alerts, deliveries and counters are written in one transaction, under the locks of the
- * tenants' sequences (alert-lock.ts).
+ * gap. Alerts, their cases, deliveries and counters are written in one transaction, under the locks
+ * of the tenants' sequences (alert-lock.ts).
  */
 
 import { toAlert, unchanged } from '#shared/core/alerts/alert.ts'
 import { type AlertCandidate, toAlertRow } from '#shared/core/alerts/decide-alert.ts'
 import { toDeliveryId } from '#shared/core/base/ids.ts'
+import type { CaseRules } from '#shared/core/cases/case-rules.ts'
+import { raiseIntoCases, toRaisedSubject } from '#shared/core/cases/raised-cases.ts'
+import {
+  type CaseRulesRow,
+  caseRulesColumns,
+  findPresentCases,
+  newCaseId,
+  toCaseRules,
+} from './cases/present-cases.ts'
+import { caseColumns, raiseCasesSql } from './cases/raise-cases-sql.ts'
 import {
   isSqlState,
   type Queryable,
@@ -113,8 +123,9 @@ async function raiseLocked(
   )
   if (fresh.length > 0) {
     const tenantIds = [...new Set(fresh.map((one) => one.tenantId))]
-    const { lastMs, postgresMs } = await findLastCreated(tx, tenantIds)
-    await insertAlerts(tx, toNewAlerts(fresh, sequences, lastMs, toNowMs(postgresMs)))
+    const { lastMs, rules, postgresMs } = await findTenants(tx, tenantIds)
+    const alerts = toNewAlerts(fresh, sequences, lastMs, toNowMs(postgresMs))
+    await insertAlerts(tx, alerts, await findCases(tx, alerts, rules))
   }
   return {
     raised: fresh.map(({ tenantId, alertId }) => ({
@@ -146,16 +157,19 @@ async function findExisting(
   return new Set(found.rows.map((row) => `${row.tenant_id} ${row.alert_id}`))
 }
 
-/** @returns the date of each tenant's newest alert, and the present time */
-async function findLastCreated(
+/** @returns the date of each tenant's newest alert, its rules of cases, and the present time */
+async function findTenants(
   tx: Queryable,
   tenantIds: string[],
-): Promise<{ lastMs: Map<string, number>; postgresMs: number }> {
-  const found = await tx.query<{ tenant_id: string; ms: number | null; now_ms: number }>({
-    name: 'raise-find-last-created',
+): Promise<{ lastMs: Map<string, number>; rules: Map<string, CaseRules>; postgresMs: number }> {
+  const found = await tx.query<
+    CaseRulesRow & { tenant_id: string; ms: number | null; now_ms: number }
+  >({
+    name: 'raise-find-tenants',
     text: `select tenant_id, (extract(epoch from created_at) * 1000)::float8 as ms,
-             (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms
+             (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms, ${caseRulesColumns}
            from unnest($1::text[]) as wanted (tenant_id)
+           left join case_rules using (tenant_id)
            left join lateral (
              select created_at from alerts where alerts.tenant_id = wanted.tenant_id
              order by created_at desc limit 1
@@ -165,13 +179,31 @@ async function findLastCreated(
   const dated = found.rows.flatMap(({ tenant_id: tenantId, ms }) =>
     ms === null ? [] : [[tenantId, ms] as const],
   )
-  return { lastMs: new Map(dated), postgresMs: found.rows[0]!.now_ms }
+  return {
+    lastMs: new Map(dated),
+    rules: new Map(found.rows.map((row) => [row.tenant_id, toCaseRules(row)])),
+    postgresMs: found.rows[0]!.now_ms,
+  }
+}
+
+/** The case of each alert, and what the cases gain. */
+async function findCases(tx: Queryable, alerts: NewAlert[], rules: Map<string, CaseRules>) {
+  const rulesOf = (tenantId: string) => rules.get(tenantId)!
+  const dated = alerts.map(({ candidate, row }) => ({
+    candidate,
+    createdAtMs: row.created_at.getTime(),
+  }))
+  const subjects = dated.map(({ candidate }) =>
+    toRaisedSubject(candidate, rulesOf(candidate.tenantId)),
+  )
+  const found = await findPresentCases(tx, subjects)
+  return raiseIntoCases(dated, { rulesOf, found, newCaseId })
 }
 
 /** An alert to insert, with its place in the bytes that hold the JSON of all. */
 type NewAlert = {
+  candidate: AlertCandidate
   row: ReturnType<typeof toAlertRow>
-  traceparent: string | null
   reasons: Buffer
   body: Buffer
   jsonAt: number
@@ -201,7 +233,7 @@ function toNewAlerts(
     const body = Buffer.from(JSON.stringify(toAlert({ ...row, ...unchanged })))
     const jsonAt = end
     end += reasons.length + body.length
-    return { row, traceparent: candidate.traceparent ?? null, reasons, body, jsonAt }
+    return { candidate, row, reasons, body, jsonAt }
   })
 }
 
@@ -242,14 +274,15 @@ const selectedColumns = insertedColumns.map((column) =>
     : column,
 )
 
-const columns: RowColumn<NewAlert>[] = [
+const columns: RowColumn<NewAlert & { caseId: string }>[] = [
   ...insertedColumns.map((column) => ({
     column,
     type: alertTypes[column],
     of: ({ row }: NewAlert) => toValue(row[column]),
   })),
+  { column: 'case_id', type: 'text', of: ({ caseId }) => caseId },
   { column: 'delivery_id', type: 'text', of: ({ row }) => toDeliveryId(row.alert_id) },
-  { column: 'traceparent', type: 'text', of: ({ traceparent }) => traceparent },
+  { column: 'traceparent', type: 'text', of: ({ candidate }) => candidate.traceparent ?? null },
   { column: 'json_at', type: 'integer', of: ({ jsonAt }) => jsonAt },
   { column: 'reasons_bytes', type: 'integer', of: ({ reasons }) => reasons.length },
   { column: 'body_bytes', type: 'integer', of: ({ body }) => body.length },
@@ -263,9 +296,11 @@ const columns: RowColumn<NewAlert>[] = [
 const insertAlertsSql = `
 with raised as (
   select * from ${toUnnest(columns, 2)}
+), raised_cases as (
+  select * from ${toUnnest(caseColumns, 2 + columns.length)}
 ), inserted as (
-  insert into alerts (${insertedColumns.join(', ')}, reasons)
-  select ${selectedColumns.join(', ')},
+  insert into alerts (${insertedColumns.join(', ')}, case_id, reasons)
+  select ${selectedColumns.join(', ')}, case_id,
     convert_from(substring($1::bytea from json_at for reasons_bytes), 'UTF8')::jsonb
   from raised
 ), delivered as (
@@ -285,13 +320,18 @@ with raised as (
   from raised group by 1, 2, 3, 4
   on conflict (tenant_id, hour, disposition, decision)
   do update set alert_count = counts.alert_count + excluded.alert_count
-)
-update alert_sequences as sequences set last_seq = newest.seq
+), ${raiseCasesSql('raised_cases')}
+update alert_sequences as sequences set last_seq = newest.seq, case_seq = sequences.case_seq + 1
 from (select tenant_id, max(seq) as seq from raised group by tenant_id) as newest
 where sequences.tenant_id = newest.tenant_id`
 
-async function insertAlerts(tx: Queryable, alerts: NewAlert[]): Promise<void> {
+async function insertAlerts(
+  tx: Queryable,
+  alerts: NewAlert[],
+  { caseIds, cases }: ReturnType<typeof raiseIntoCases>,
+): Promise<void> {
   const json = Buffer.concat(alerts.flatMap(({ reasons, body }) => [reasons, body]))
-  const values = [json, ...toArrays(columns, alerts)]
+  const rows = alerts.map((alert, at) => ({ ...alert, caseId: caseIds[at]! }))
+  const values = [json, ...toArrays(columns, rows), ...toArrays(caseColumns, cases)]
   await tx.query({ name: 'raise-insert', text: insertAlertsSql, values })
 }

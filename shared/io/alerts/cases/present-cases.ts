@@ -1,0 +1,78 @@
+/** The rules of tenants, and the cases that the next alerts of subjects fall into. */
+import { randomBytes } from 'node:crypto'
+import type { CaseSubjectKind } from '#shared/core/cases/case.ts'
+import { type CaseRules, defaultCaseRules, type PresentCase } from '#shared/core/cases/case-rules.ts'
+import { type TenantSubject, toSubjectKey } from '#shared/core/cases/raised-cases.ts'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
+
+export const newCaseId = (): string => `cas_${randomBytes(16).toString('base64url')}`
+
+/** The columns of a tenant's rules; all are null when it has none of its own. */
+export type CaseRulesRow = {
+  group_by: CaseSubjectKind | null
+  reopen_days: number | null
+  block_due_hours: number | null
+  review_due_hours: number | null
+}
+
+export const caseRulesColumns = 'group_by, reopen_days, block_due_hours, review_due_hours'
+
+/** A tenant's own rules, or the product's. */
+export const toCaseRules = (row: CaseRulesRow | undefined): CaseRules =>
+  row === undefined || row.group_by === null
+    ? defaultCaseRules
+    : {
+        groupBy: row.group_by,
+        reopenDays: row.reopen_days!,
+        blockDueHours: row.block_due_hours!,
+        reviewDueHours: row.review_due_hours!,
+      }
+
+export async function readCaseRules(db: Queryable, tenantId: string): Promise<CaseRules> {
+  const { rows } = await db.query<CaseRulesRow>(
+    `select ${caseRulesColumns} from case_rules where tenant_id = $1`,
+    [tenantId],
+  )
+  return toCaseRules(rows[0])
+}
+
+/**
+ * The case that the alerts of each subject fall into: an open one before a closed one, then the one
+ * that began last; of a merged one the case that has its alerts. Call it under the lock of the
+ * tenants' alerts.
+ * @returns by `toSubjectKey`; a subject without a case has no entry
+ */
+export async function findPresentCases(
+  tx: Queryable,
+  wanted: readonly TenantSubject[],
+): Promise<Map<string, PresentCase>> {
+  const distinct = [...new Map(wanted.map((one) => [toSubjectKey(one), one])).values()]
+  const { rows } = await tx.query<{ place: number; case_id: string; closed_ms: number | null }>({
+    name: 'find-present-cases',
+    text: `select place, found.case_id, (extract(epoch from closed_at) * 1000)::float8 as closed_ms
+           from unnest($1::text[], $2::text[], $3::text[]) with ordinality
+             as wanted (tenant_id, kind, id, place)
+           cross join lateral (
+             select coalesce(target.case_id, c.case_id) as case_id,
+               case when target.case_id is null then c.closed_at else target.closed_at end
+                 as closed_at
+             from cases as c left join cases as target on target.case_id = c.merged_into
+             where c.tenant_id = wanted.tenant_id and c.subject_kind = wanted.kind
+               and c.subject_id = wanted.id and c.takes_alerts
+             order by (coalesce(target.open_count, c.open_count) > 0) desc,
+               c.first_alert_at desc, c.case_id
+             limit 1
+           ) as found`,
+    values: [
+      distinct.map(({ tenantId }) => tenantId),
+      distinct.map(({ subject }) => subject.kind),
+      distinct.map(({ subject }) => subject.id),
+    ],
+  })
+  return new Map(
+    rows.map(({ place, case_id: caseId, closed_ms: closedAtMs }) => [
+      toSubjectKey(distinct[place - 1]!),
+      { caseId, closedAtMs },
+    ]),
+  )
+}
