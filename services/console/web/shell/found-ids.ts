@@ -13,6 +13,7 @@ const addresses: Record<Found['kind'], (id: string) => string | null> = {
   // Tenants are found by the list that the palette has already.
   tenant: () => null,
   alert: (id) => `alerts/${id}`,
+  case: (id) => `cases/${id}`,
   delivery: (id) => `webhooks?delivery=${id}`,
   event: (id) => `events/${id}`,
   device: (id) => `devices/${encodeURIComponent(id)}`,

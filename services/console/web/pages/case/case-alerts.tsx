@@ -93,10 +93,7 @@ function toColumns(
       id: 'device',
       head: 'Device',
       cell: ({ tenant_id: tenant, entity: { device } }) => (
-        <Link
-          params={{ tenant, deviceId: device.device_id }}
-          to="/t/$tenant/devices/$deviceId"
-        >
+        <Link params={{ tenant, deviceId: device.device_id }} to="/t/$tenant/devices/$deviceId">
           <IdText value={device.device_id} />
         </Link>
       ),

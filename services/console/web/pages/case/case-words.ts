@@ -13,7 +13,8 @@ export const subjectNames: Readonly<Record<Case['subject']['kind'], string>> = {
 export const nameFlags = (codes: readonly string[]): string =>
   codes.map((code) => findFlag(code)?.name ?? code).join(', ')
 
-export const toFlagNames = (flags: Case['flags']): string => nameFlags(flags.map(({ code }) => code))
+export const toFlagNames = (flags: Case['flags']): string =>
+  nameFlags(flags.map(({ code }) => code))
 
 /** What was lost, by currency: `129.90 EUR, 40 USD`. */
 export const toMoneyText = (sums: Case['money']): string =>

@@ -9,7 +9,6 @@ import { controlClasses } from '../../components/field.tsx'
 import { cutMiddle } from '../../components/id.tsx'
 import { counted } from '../../components/words.ts'
 import { dispositionText } from '../alert/disposition.tsx'
-import { toLabelName } from '../labels/labels.ts'
 import { subjectNames } from './case-words.ts'
 import { type Also, alsoKeys, expiries, type Judged, labelOf, type useJudging } from './judging.ts'
 
@@ -21,6 +20,7 @@ export function JudgedBar({
   judging: ReturnType<typeof useJudging>
 }) {
   const { shown, to, isSaved, alerts } = judged
+  const label = labelOf(to)
   return (
     <section
       aria-label="Judged"
@@ -57,11 +57,11 @@ export function JudgedBar({
               </option>
             ))}
           </select>
-          <AlsoButton also={also} judged={judged} what="label">
-            {judged.also.label === 'saved'
-              ? `Labelled ${toLabelName(labelOf(to)).toLowerCase()}`
-              : `Label ${toLabelName(labelOf(to)).toLowerCase()}`}
-          </AlsoButton>
+          {label !== null && (
+            <AlsoButton also={also} judged={judged} what="label">
+              {`${judged.also.label === 'saved' ? 'Labelled' : 'Label'} ${label}`}
+            </AlsoButton>
+          )}
           <Button onClick={undo} small>
             Undo
             <Key name="u" />
@@ -90,7 +90,7 @@ function AlsoButton({
       aria-keyshortcuts={alsoKeys[what]}
       busy={state === 'saving'}
       disabled={state === 'saved'}
-      icon={state === 'saved' ? 'check' : undefined}
+      {...(state === 'saved' ? { icon: 'check' as const } : {})}
       onClick={() => also(what)}
       small
     >

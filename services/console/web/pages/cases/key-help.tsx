@@ -31,5 +31,11 @@ export function CaseKeys({
   /** Shows the keys that change cases as well. */
   mayJudge: boolean
 }) {
-  return <KeysDialog keys={mayJudge ? [...reading, ...judging] : reading} onClose={onClose} open={open} />
+  return (
+    <KeysDialog
+      keys={mayJudge ? [...reading, ...judging] : reading}
+      onClose={onClose}
+      open={open}
+    />
+  )
 }

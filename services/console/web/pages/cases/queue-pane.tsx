@@ -60,13 +60,7 @@ export function QueuePane({
       ) : cases.length === 0 ? (
         <NoCases isFiltered={isNarrowed(filters)} />
       ) : (
-        <CaseList
-          cases={cases}
-          onEnd={loadMore}
-          onOpen={onOpen}
-          openId={openId}
-          total={total}
-        />
+        <CaseList cases={cases} onEnd={loadMore} onOpen={onOpen} openId={openId} total={total} />
       )}
     </>
   )

@@ -90,8 +90,7 @@ function RulesForm({ tenant, present }: { tenant: string; present: CaseRules }) 
   })
   const problem = save.error instanceof ApiProblem ? save.error : null
   const isSame =
-    group === present.group_by &&
-    numbers.every(({ name }) => texts[name] === String(present[name]))
+    group === present.group_by && numbers.every(({ name }) => texts[name] === String(present[name]))
   const submit = (event: FormEvent) => {
     event.preventDefault()
     save.mutate()

@@ -1,18 +1,20 @@
 /** The queue: cases at the left, the case that is open at the right, worked by keyboard. */
-import { lazy, Suspense, useEffect, useMemo, useState } from 'react'
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { Button, IconButton } from '../../components/button.tsx'
 import { classes } from '../../components/classes.ts'
+import { useLive } from '../../components/live-switch.tsx'
 import { useTitle } from '../../components/page.tsx'
 import { useUrlSearch } from '../../components/state/url-state.ts'
 import { Empty, SkeletonRows } from '../../components/states.tsx'
-import { useMay } from '../../shell/operator.ts'
+import { serverNowMs } from '../../components/time/server-clock.ts'
+import { useMay, useSignedIn } from '../../shell/operator.ts'
 import { focusNote, useNoteGuard } from '../alert/notes.ts'
 import { useOpenRow } from '../alerts/list/use-open-row.ts'
 import { useKeys } from '../alerts/triage/keys.ts'
 import type { Case } from '../case/case.ts'
 import { useChangeCase } from '../case/changes.ts'
 import { JudgedBar } from '../case/judged-bar.tsx'
-import { alsoKeys, judgementKeys, useJudging } from '../case/judging.ts'
+import { keysOfJudging, useJudging } from '../case/judging.ts'
 import { FilterBar } from './filters/filter-bar.tsx'
 import { pickFilters } from './filters/filter-values.ts'
 import { SavedViews } from './filters/saved-views.tsx'
@@ -22,6 +24,7 @@ import { QueuePane } from './queue-pane.tsx'
 import { useCaseList } from './use-case-list.ts'
 import { useLiveCases } from './use-live-cases.ts'
 
+const dayMs = 86_400_000
 const loadOpenCase = () => import('./open-case.tsx')
 const OpenCase = lazy(() => loadOpenCase().then(({ OpenCase: shown }) => ({ default: shown })))
 
@@ -30,13 +33,14 @@ export function Workbench({ tenant }: { tenant: string }) {
   const [search] = useUrlSearch()
   const filters = useMemo(() => pickFilters(search), [search])
   const list = useCaseList(tenant, filters)
-  const live = useLiveCases(tenant)
+  const live = useLiveCases(tenant, useLive())
   const [openId, open] = useOpenRow('case')
   const [help, setHelp] = useState(false)
   const mayJudge = useMay('analyst')
-  const { assignToMe, snoozeADay } = useChangeCase()
-  const next = useNextCase(tenant, filters, open)
-  const [opensNext] = useOpensNext()
+  const { assign, snooze } = useChangeCase()
+  const { operator } = useSignedIn()
+  const next = useNextCase(tenant, filters, { openId, open })
+  const opensNext = useOpensNext()
   const judging = useJudging({ onJudged: opensNext ? next.get : () => undefined, onReturn: open })
   useNoteGuard()
   // The right pane comes after the list is on the screen, and before the first key.
@@ -46,38 +50,32 @@ export function Workbench({ tenant }: { tenant: string }) {
   const openAt = cases.findIndex(({ case_id: id }) => id === openId)
   const shown: Case | undefined = cases[openAt] ?? next.handedOut(openId)
 
+  /** What a key acts on: the case as the right pane shows it. */
+  const seen = useRef<Case>(undefined)
   const move = (step: number) => {
     const found = openAt < 0 ? cases[0] : cases[openAt + step]
     if (found !== undefined) open(found.case_id)
   }
-  /** What a key acts on: the case as the page last saw it. */
-  const chosen = () => judging.seen(openId) ?? shown
   const act = (run: (one: Case) => void) => () => {
-    const one = chosen()
-    if (one !== undefined) run(one)
-  }
-  const byKey: Record<string, () => void> = {}
-  for (const [key, to] of Object.entries(judgementKeys)) {
-    byKey[key] = act((one) => judging.judge(one, to))
-  }
-  for (const [what, key] of Object.entries(alsoKeys)) {
-    byKey[key] = () => judging.also(what as keyof typeof alsoKeys)
+    const one = seen.current
+    if (one?.case_id === openId) run(one)
   }
   useKeys({
     j: () => move(1),
     k: () => move(-1),
-    Escape: () => open(''),
     '?': () => setHelp(true),
     ...(mayJudge
       ? {
-          ...byKey,
+          ...keysOfJudging(judging, () =>
+            seen.current?.case_id === openId ? seen.current : undefined,
+          ),
           g: next.get,
-          u: judging.undo,
-          a: act(assignToMe),
-          s: act(snoozeADay),
+          a: act((one) => assign(one, operator.email)),
+          s: act((one) => snooze(one, new Date(serverNowMs() + dayMs).toISOString())),
           n: focusNote,
         }
       : {}),
+    Escape: () => open(''),
   })
 
   return (
@@ -93,12 +91,7 @@ export function Workbench({ tenant }: { tenant: string }) {
           <h1 className="font-semibold text-xl">Cases</h1>
           <SavedViews tenant={tenant} />
           {mayJudge && (
-            <Button
-              aria-keyshortcuts="g"
-              busy={next.isPending}
-              look="primary"
-              onClick={next.get}
-            >
+            <Button aria-keyshortcuts="g" busy={next.isPending} look="primary" onClick={next.get}>
               Next case
               <kbd className="font-sans text-xs uppercase">g</kbd>
             </Button>
@@ -108,7 +101,7 @@ export function Workbench({ tenant }: { tenant: string }) {
             <IconButton icon="help" label="Keys" onClick={() => setHelp(true)} />
           </div>
         </div>
-        <FilterBar />
+        <FilterBar tenant={tenant} />
       </header>
       <div className="grid min-h-0 flex-1 grid-cols-[minmax(0,1fr)] lg:grid-cols-[28rem_minmax(0,1fr)]">
         <section
@@ -150,6 +143,9 @@ export function Workbench({ tenant }: { tenant: string }) {
                     inList={shown}
                     judging={judging}
                     onOpen={open}
+                    onSeen={(one) => {
+                      seen.current = one
+                    }}
                     tenant={tenant}
                   />
                 </Suspense>
