@@ -26,6 +26,7 @@ export function RowList<Row>({
   rowId: (row: Row) => string
   /** What the list is of, for screen readers. */
   label: string
+  /** -1 when it is not known. */
   total: number
   openId: string
   /** Called when the last row comes near, to load more. */

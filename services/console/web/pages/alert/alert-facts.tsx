@@ -76,6 +76,7 @@ export function AlertFacts({ alert }: { alert: Alert }) {
   return (
     <Facts
       facts={[
+        ...(alert.case_id === null ? [] : [toCaseFact(tenant, alert.case_id)]),
         ...shown.map((name): [string, ReactNode] => [
           toWords(name),
           <Fragment key={name}>
@@ -90,6 +91,20 @@ export function AlertFacts({ alert }: { alert: Alert }) {
     />
   )
 }
+
+const toCaseFact = (tenant: string, caseId: string): [string, ReactNode] => [
+  'Case',
+  <Link
+    className="font-mono text-sm"
+    key="case"
+    params={{ tenant }}
+    search={{ case: caseId }}
+    title={caseId}
+    to="/t/$tenant/cases"
+  >
+    {cutMiddle(caseId)}
+  </Link>,
+]
 
 function Assignee({ alert }: { alert: Alert }) {
   const { operator } = useSignedIn()

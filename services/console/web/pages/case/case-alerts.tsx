@@ -1,6 +1,6 @@
 /** The alerts of a case, each with its own disposition; some of them can be split off. */
 import { Link } from '@tanstack/react-router'
-import { ActionBadge } from '../../components/badge.tsx'
+import { ActionBadge, Badge } from '../../components/badge.tsx'
 import { IdText } from '../../components/id.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
@@ -28,7 +28,7 @@ export function CaseAlerts({
       columns={toColumns(isNew, checked, onCheck)}
       heightClass="max-h-80"
       label="Alerts of the case"
-      minWidth="46rem"
+      minWidth="44rem"
       onEnd={onEnd}
       rowKey={({ alert_id: id }) => id}
       rows={alerts}
@@ -61,15 +61,18 @@ function toColumns(
       id: 'raised',
       head: 'Raised',
       cell: (alert) => (
-        <Link
-          params={{ tenant: alert.tenant_id, alertId: alert.alert_id }}
-          title={alert.alert_id}
-          to="/t/$tenant/alerts/$alertId"
-        >
-          <Time at={alert.created_at} />
-        </Link>
+        <span className="inline-flex items-center gap-2">
+          <Link
+            params={{ tenant: alert.tenant_id, alertId: alert.alert_id }}
+            title={alert.alert_id}
+            to="/t/$tenant/alerts/$alertId"
+          >
+            <Time at={alert.created_at} />
+          </Link>
+          {isNew(alert) && <Badge tone="warn">new</Badge>}
+        </span>
       ),
-      width: '7.5rem',
+      width: '9rem',
     },
     {
       id: 'action',
@@ -97,18 +100,13 @@ function toColumns(
           <IdText value={device.device_id} />
         </Link>
       ),
-      width: '20%',
+      width: '9rem',
     },
     {
       id: 'disposition',
       head: 'Disposition',
-      cell: (alert) => (
-        <span className="inline-flex items-center gap-2">
-          <DispositionBadge disposition={alert.disposition} />
-          {isNew(alert) && <strong className="text-accent-text text-sm">new</strong>}
-        </span>
-      ),
-      width: '10rem',
+      cell: ({ disposition }) => <DispositionBadge disposition={disposition} />,
+      width: '8rem',
     },
   ]
 }

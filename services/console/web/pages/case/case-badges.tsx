@@ -15,7 +15,7 @@ export function DueBadge({ of, nowMs }: { of: Case; nowMs: number }) {
   const dueMs = Date.parse(of.due_at)
   const text =
     state === 'overdue'
-      ? `Overdue ${toRelative(dueMs, nowMs).replace(' ago', '').replace('now', '')}`.trim()
+      ? `Overdue ${toRelative(dueMs, nowMs).replace(/ ago|now/, '')}`.trim()
       : `Due ${toRelative(dueMs, nowMs)}`
   return (
     <span title={`Due ${toText(of.due_at)}`}>

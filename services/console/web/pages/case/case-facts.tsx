@@ -6,6 +6,7 @@ import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { api, ok } from '../../api/client.ts'
 import { IdText } from '../../components/id.tsx'
 import { Facts } from '../../components/page.tsx'
+import { Skeleton } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { counted } from '../../components/words.ts'
 import type { Alert } from '../alert/alert.ts'
@@ -22,7 +23,7 @@ export function CaseFacts({ record, worst }: { record: CaseRecord; worst: Alert 
   const { case: shown, devices, users } = record
   const tenant = shown.tenant_id
   const deviceId = worst.entity.device.device_id
-  const { data: device } = useQuery({
+  const { data: device, isError } = useQuery({
     queryKey: ['device', tenant, deviceId, 'context'],
     queryFn: () =>
       ok(
@@ -37,8 +38,13 @@ export function CaseFacts({ record, worst }: { record: CaseRecord; worst: Alert 
     retry: false,
   })
   const known = device?.device
+  const notKnown = isError ? (
+    <span className="text-muted">cannot be read now</span>
+  ) : (
+    <Skeleton className="my-1 w-40" />
+  )
   const money = toMoneyText(shown.money)
-  const { platform, sdk_version: sdk, app_version: app, device_model: model } = worst.entity.device
+  const { platform, sdk_version: sdk, app_version: app, device_model: model } = worst
   const facts: [string, ReactNode][] = [
     ['Flags', toFlagNames(shown.flags)],
     ['Assignee', shown.assignee ?? <span className="text-muted">unassigned</span>],
@@ -75,8 +81,6 @@ export function CaseFacts({ record, worst }: { record: CaseRecord; worst: Alert 
   ]
   return <Facts facts={facts} />
 }
-
-const notKnown = <span className="text-muted">not known yet</span>
 
 const toInstallText = (
   install: { provider: string; verdict: string; level: string } | null,
@@ -128,7 +132,7 @@ function Verdicts({ shown, worst }: { shown: Case; worst: Alert }) {
       ),
   })
   const found = counts.data?.filter(({ total }) => total > 0)
-  if (found === undefined) return <span className="text-muted">not known yet</span>
+  if (found === undefined) return <Skeleton className="my-1 w-40" />
   if (found.length === 0) return <span className="text-muted">none</span>
   return (
     <span className="flex flex-wrap gap-x-4 gap-y-1">

@@ -1,7 +1,7 @@
 /** The queue: one row for each case, and what a row says in two lines. */
 import { memo } from 'react'
 import { toVisible } from '#shared/core/base/visible-text.ts'
-import { ActionBadge, Badge } from '../../components/badge.tsx'
+import { ActionBadge } from '../../components/badge.tsx'
 import { classes } from '../../components/classes.ts'
 import { cutMiddle } from '../../components/id.tsx'
 import { RowList } from '../../components/row-list.tsx'
@@ -21,7 +21,8 @@ export function CaseList({
   onEnd,
 }: {
   cases: readonly Case[]
-  total: number
+  /** Undefined while it is not known. */
+  total: number | undefined
   openId: string
   onOpen: (caseId: string) => void
   /** Called when the last row comes near, to load more. */
@@ -30,13 +31,13 @@ export function CaseList({
   return (
     <RowList
       kind="case"
-      label={`Cases, ${total} in all`}
+      label={total === undefined ? 'Cases' : `Cases, ${total} in all`}
       onEnd={onEnd}
       openId={openId}
       rowId={({ case_id: id }) => id}
       rowPx={caseRowPx}
       rows={cases}
-      total={total}
+      total={total ?? -1}
     >
       {(one) => <CaseRow caseOfRow={one} onOpen={onOpen} open={one.case_id === openId} />}
     </RowList>
@@ -71,8 +72,10 @@ const CaseRow = memo(function CaseRow({
         type="button"
       >
         <span className="flex items-center gap-2">
-          <ActionBadge action={shown.action} />
-          <span className="w-7 text-right font-semibold" title="Highest risk score">
+          <span className="w-17 shrink-0">
+            <ActionBadge action={shown.action} />
+          </span>
+          <span className="w-7 shrink-0 text-right font-semibold" title="Highest risk score">
             {shown.risk_score}
           </span>
           <span className="text-muted text-sm">{subjectNames[subject.kind]}</span>
@@ -83,7 +86,7 @@ const CaseRow = memo(function CaseRow({
           >
             {cutMiddle(toVisible(subject.id), 26)}
           </bdi>
-          {money !== '' && <span className="font-medium text-sm">{money}</span>}
+          {money !== '' && <span className="whitespace-nowrap font-medium text-sm">{money}</span>}
           <span className="text-muted text-sm">
             <Time at={shown.first_alert_at} />
           </span>
@@ -99,7 +102,10 @@ const CaseRow = memo(function CaseRow({
             </span>
           )}
           <DueBadge nowMs={now} of={shown} />
-          <CaseStateBadge of={shown} />
+          {/* Most are open: what is not says so. */}
+          {(shown.state !== 'OPEN' || shown.snoozed_until !== null) && (
+            <CaseStateBadge of={shown} />
+          )}
         </span>
       </button>
     </div>

@@ -1,16 +1,24 @@
 /** The left pane: how many cases there are, the next one, and the list. */
 import { Button, IconButton } from '../../components/button.tsx'
+import { controlClasses } from '../../components/field.tsx'
 import { LiveSwitch } from '../../components/live-switch.tsx'
-import { useUrlSearch } from '../../components/state/url-state.ts'
+import { useUrlSearch, useUrlState } from '../../components/state/url-state.ts'
 import { Empty, Failed, SkeletonRows } from '../../components/states.tsx'
 import { counted } from '../../components/words.ts'
 import type { Case } from '../case/case.ts'
 import { CaseList } from './case-list.tsx'
-import { isNarrowed, replaceFilters } from './filters/filter-values.ts'
-import type { useCaseList } from './use-case-list.ts'
+import {
+  countNames,
+  isNarrowed,
+  replaceFilters,
+  sorts,
+  usualSort,
+} from './filters/filter-values.ts'
+import { useCaseCounts, type useCaseList } from './use-case-list.ts'
 import type { useLiveCases } from './use-live-cases.ts'
 
 export function QueuePane({
+  tenant,
   list,
   live,
   cases,
@@ -18,6 +26,7 @@ export function QueuePane({
   filters,
   onOpen,
 }: {
+  tenant: string
   list: ReturnType<typeof useCaseList>
   live: ReturnType<typeof useLiveCases>
   cases: readonly Case[]
@@ -25,8 +34,8 @@ export function QueuePane({
   filters: Record<string, string>
   onOpen: (caseId: string) => void
 }) {
-  const counts = list.data?.pages[0]
-  const total = counts?.total ?? 0
+  const total = useTotal(tenant, filters)
+  const [sort, setSort] = useUrlState('sort', usualSort)
   const readAgain = () => {
     live.see()
     void list.refetch()
@@ -37,17 +46,26 @@ export function QueuePane({
   return (
     <>
       <div className="flex h-10 shrink-0 items-center gap-2 border-line border-b pr-2 pl-4">
-        {counts && (
-          <span className="text-muted" role="status">
-            {counted(total, 'case')}
-          </span>
-        )}
+        <span className="whitespace-nowrap text-muted" role="status">
+          {total !== undefined && counted(total, 'case')}
+        </span>
         {live.fresh > 0 && (
           <Button look="primary" onClick={readAgain} small>
             {live.fresh.toLocaleString('en')} new
           </Button>
         )}
-        <span className="ml-auto" />
+        <select
+          aria-label="Order"
+          className={`${controlClasses} ml-auto h-8 w-auto!`}
+          onChange={({ target }) => setSort(target.value)}
+          value={sort}
+        >
+          {sorts.map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
         <LiveSwitch connected={live.connected} />
         <IconButton disabled={list.isFetching} icon="refresh" label="Refresh" onClick={readAgain} />
       </div>
@@ -66,12 +84,19 @@ export function QueuePane({
   )
 }
 
+/** How many cases the list has, of the counts of its states. */
+function useTotal(tenant: string, filters: Record<string, string>): number | undefined {
+  const { data: counts } = useCaseCounts(tenant, filters)
+  if (counts === undefined) return undefined
+  return countNames(filters).reduce((sum, name) => sum + counts[name], 0)
+}
+
 function NoCases({ isFiltered }: { isFiltered: boolean }) {
   const [, change] = useUrlSearch()
   if (!isFiltered) {
     return (
       <Empty title="No case is open">
-        An alert of a phone, a device or a user without an open case begins one.
+        <p>An alert of a phone, a device or a user without an open case begins one.</p>
       </Empty>
     )
   }

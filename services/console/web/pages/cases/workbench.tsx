@@ -82,7 +82,7 @@ export function Workbench({ tenant }: { tenant: string }) {
     <div className="flex h-full min-h-0 flex-col">
       <header
         className={classes(
-          'gap-3 border-line border-b p-4 sm:px-6 lg:grid',
+          'grid-cols-[minmax(0,1fr)] gap-3 border-line border-b p-4 sm:px-6 lg:grid',
           // On a narrow screen the case has all of it.
           openId === '' ? 'grid' : 'hidden',
         )}
@@ -115,6 +115,7 @@ export function Workbench({ tenant }: { tenant: string }) {
             cases={cases}
             filters={filters}
             list={list}
+            tenant={tenant}
             live={live}
             onOpen={open}
             openId={openId}

@@ -7,6 +7,7 @@ import { Id, IdText } from '../../components/id.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { OpenCaseLink } from '../case/open-case-link.tsx'
 import { ConnectionFact } from '../entities/connection.tsx'
 import { Erase } from '../entities/erase.tsx'
 import { LatestAlerts } from '../entities/latest-alerts.tsx'
@@ -43,10 +44,18 @@ export function Page() {
         }),
       ),
   })
+  const phone = device.data?.device.phone
   return (
     <Frame
       controls={
         <>
+          <OpenCaseLink
+            subjects={[
+              { kind: 'device', id: deviceId },
+              ...(phone ? [{ kind: 'phone' as const, id: phone.phone_id }] : []),
+            ]}
+            tenant={tenant}
+          />
           <LabelButton subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
           <PutOnList listed={{ kind: 'device', id: deviceId }} tenant={tenant} />
           <Erase subject={{ kind: 'device', id: deviceId }} tenant={tenant} />

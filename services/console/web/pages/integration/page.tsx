@@ -29,6 +29,10 @@ const CoveragePanel = lazy(() =>
   import('./installs/coverage-panel.tsx').then(({ CoveragePanel: shown }) => ({ default: shown })),
 )
 
+const CaseRulesPanel = lazy(() =>
+  import('../cases/rules-panel.tsx').then(({ CaseRulesPanel: shown }) => ({ default: shown })),
+)
+
 export function Page() {
   const { tenant: tenantId = '' } = useParams({ strict: false })
   const tenant = useQuery(tenantQuery(tenantId))
@@ -106,6 +110,9 @@ export function Page() {
             </div>
             <Suspense fallback={<Skeleton className="h-64" />}>
               <CoveragePanel tenantId={tenantId} />
+            </Suspense>
+            <Suspense fallback={<Skeleton className="h-64" />}>
+              <CaseRulesPanel tenant={tenantId} />
             </Suspense>
             <AppsPanel tenantId={tenantId} />
             <SnippetsPanel tenantId={tenantId} />

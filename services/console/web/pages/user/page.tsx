@@ -7,6 +7,7 @@ import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { OpenCaseLink } from '../case/open-case-link.tsx'
 import { Erase } from '../entities/erase.tsx'
 import { LatestAlerts } from '../entities/latest-alerts.tsx'
 import { Links } from '../entities/links.tsx'
@@ -41,6 +42,7 @@ export function Page() {
     <Frame
       controls={
         <>
+          <OpenCaseLink subjects={[{ kind: 'user', id: userId }]} tenant={tenant} />
           <LabelButton subject={{ kind: 'user', id: userId }} tenant={tenant} />
           <PutOnList listed={{ kind: 'user', id: userId }} tenant={tenant} />
           <Erase subject={{ kind: 'user', id: userId }} tenant={tenant} />

@@ -12,10 +12,8 @@ import {
   isNarrowed,
   pickFilters,
   replaceFilters,
-  sorts,
   states,
   typedFilters,
-  usualSort,
   usualState,
 } from './filter-values.ts'
 
@@ -31,7 +29,6 @@ export function FilterBar({ tenant }: { tenant: string }) {
       ))}
       <FilterChips filters={typedFilters} />
       <TypedFilterForm filters={typedFilters} />
-      <SortSelect />
       {isNarrowed(filters) && (
         <Button look="quiet" onClick={() => change(replaceFilters({}))}>
           Clear
@@ -62,7 +59,7 @@ function States({ tenant, filters }: { tenant: string; filters: Record<string, s
     },
   ]
   return (
-    <fieldset className="flex overflow-hidden rounded-md border border-line-strong">
+    <fieldset className="flex min-w-0 flex-wrap overflow-hidden rounded-md border border-line-strong">
       <legend className="sr-only">State</legend>
       {all.map(({ text, count, isChosen, choose }) => (
         <button
@@ -112,24 +109,6 @@ function AssigneeSelect() {
         </option>
       ))}
       {isOther && <option value={assignee}>{assignee}</option>}
-    </select>
-  )
-}
-
-function SortSelect() {
-  const [sort, setSort] = useUrlState('sort', usualSort)
-  return (
-    <select
-      aria-label="Order"
-      className={`${controlClasses} h-8 w-auto!`}
-      onChange={({ target }) => setSort(target.value)}
-      value={sort}
-    >
-      {sorts.map(([value, text]) => (
-        <option key={value} value={value}>
-          {text}
-        </option>
-      ))}
     </select>
   )
 }

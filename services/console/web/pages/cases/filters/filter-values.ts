@@ -23,6 +23,17 @@ export const sorts: readonly [value: string, text: string][] = [
   ['latest', 'Latest alert'],
 ]
 
+type CountName = (typeof states)[number]['count'] | 'breached'
+
+/** The counts whose sum is the length of the list. */
+export function countNames({ state = usualState, breached }: Search): CountName[] {
+  if (breached === 'true') return ['breached']
+  const chosen = state.split(',')
+  return states
+    .filter(({ value }) => state === 'all' || chosen.includes(value))
+    .map(({ count }) => count)
+}
+
 /** Filters whose values are words to choose from. */
 export const choiceFilters = [
   { name: 'action', text: 'Action', values: decisions.map((word) => [word, word] as const) },
