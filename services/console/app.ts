@@ -31,6 +31,10 @@ import { addAppRoutes } from './attestation/app-routes.ts'
 import { addAttestationCheckRoute } from './attestation/check-routes.ts'
 import { addCoverageRoute } from './attestation/coverage-routes.ts'
 import { addAuditRoutes } from './audit/audit-routes.ts'
+import { addCaseChangeRoutes } from './cases/case-change-routes.ts'
+import { addCaseRoutes } from './cases/case-routes.ts'
+import { addCaseRuleRoutes } from './cases/case-rule-routes.ts'
+import { addSavedViewRoutes } from './cases/saved-view-routes.ts'
 import { addDeliveryRoutes } from './deliveries/delivery-routes.ts'
 import { addEntityRoutes } from './entities/entity-routes.ts'
 import { addLinkRoutes } from './entities/link-routes.ts'
@@ -95,6 +99,10 @@ const routes = [
   addBulkRoutes,
   addAlertCsvRoute,
   addAlertStreamRoute,
+  addCaseRoutes,
+  addCaseChangeRoutes,
+  addCaseRuleRoutes,
+  addSavedViewRoutes,
   addEntityRoutes,
   addLinkRoutes,
   addPhoneRoutes,

@@ -8,6 +8,8 @@ const tags = {
   Submissions: 'What reached the edges, and why a submission was refused.',
   Attestation: 'The apps of a tenant, and why evidence of a phone is rejected.',
   Alerts: 'Alerts: the queue, dispositions, notes and bulk changes.',
+  Cases: 'The alerts of a phone, a device or a user, settled together.',
+  'Saved views': 'Filters of pages under a name.',
   Entities: 'Devices, users and events behind the alerts.',
   Webhooks: 'The webhook of a tenant and its deliveries.',
   Policies: 'Policies, their versions, backtests and shadow policies.',

@@ -20,7 +20,7 @@
 import { z } from 'zod'
 import { decisions, dispositions } from '#shared/core/alerts/dispositions.ts'
 import {
-  caseJudgedAlertsMax,
+  caseChangedAlertsMax,
   caseSnoozeDaysMax,
   caseSplitAlertsMax,
   caseSubjectsMax,
@@ -241,7 +241,7 @@ export type JudgementBody = z.output<typeof judgementBody>
 
 export const judgedSchema = z.object({
   case: caseSchema,
-  judged: z.int().describe(`alerts whose disposition was set; at most ${caseJudgedAlertsMax}`),
+  judged: z.int().describe(`alerts whose disposition was set; at most ${caseChangedAlertsMax}`),
   label_ids: z.array(z.string()),
   entry_ids: z.array(z.string()).describe('entries of the lists'),
 })

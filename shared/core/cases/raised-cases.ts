@@ -2,7 +2,13 @@
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import type { Decision } from '#shared/core/alerts/dispositions.ts'
 import { type CaseSubject, countFlags, type FlagCounts } from './case.ts'
-import { type CaseRules, decideCase, type PresentCase, toCaseSubject, toDueMs } from './case-rules.ts'
+import {
+  type CaseRules,
+  decideCase,
+  type PresentCase,
+  toCaseSubject,
+  toDueMs,
+} from './case-rules.ts'
 
 /** An alert that is raised, with its date. */
 export type DatedAlert = { candidate: AlertCandidate; createdAtMs: number }
@@ -87,14 +93,7 @@ export function raiseIntoCases(
   }
 }
 
-type CountedField =
-  | 'alerts'
-  | 'riskScore'
-  | 'action'
-  | 'flags'
-  | 'firstMs'
-  | 'latestMs'
-  | 'dueMs'
+type CountedField = 'alerts' | 'riskScore' | 'action' | 'flags' | 'firstMs' | 'latestMs' | 'dueMs'
 
 function toRaised({
   of,

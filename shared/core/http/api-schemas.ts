@@ -139,6 +139,16 @@ export const problemSchema = z
       .object({ disposition: dispositionSchema, assignee: z.string().nullable() })
       .optional()
       .meta({ description: 'Of a 409 `alert_changed`: what the alert is now.' }),
+    present_case: z
+      .object({
+        version: z.int(),
+        state: z.string(),
+        alerts: z.int(),
+        open_alerts: z.int(),
+        judged_by: z.string().nullable(),
+      })
+      .optional()
+      .meta({ description: 'Of a 409 `case_changed`: what the case is now.' }),
     signature_form: z
       .string()
       .optional()

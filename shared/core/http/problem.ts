@@ -25,6 +25,15 @@ export type UnstoredBatch = {
 /** What a 409 `alert_changed` says of the alert as it is now. */
 export type PresentAlert = { disposition: string; assignee: string | null }
 
+/** What a 409 `case_changed` says of the case as it is now. */
+export type PresentCase = {
+  version: number
+  state: string
+  alerts: number
+  open_alerts: number
+  judged_by: string | null
+}
+
 /** Code -> [status, title]. A released code never changes its meaning. */
 export const problemCodes = {
   invalid_body: [400, 'The request body is not valid'],
@@ -57,6 +66,8 @@ export const problemCodes = {
   app_not_found: [404, 'The app is not known'],
   key_not_found: [404, 'The API key is not known'],
   list_entry_not_found: [404, 'The list has no such entry'],
+  case_not_found: [404, 'The case is not known'],
+  saved_view_not_found: [404, 'The view is not known'],
   erasure_not_found: [404, 'The erasure is not known'],
   bulk_job_not_found: [404, 'The job is not known'],
   operator_not_found: [404, 'The operator is not known'],
@@ -66,6 +77,7 @@ export const problemCodes = {
   request_timeout: [408, 'The request took too long to arrive'],
   conflict: [409, 'The request conflicts with the present state'],
   alert_changed: [409, 'The alert was changed meanwhile'],
+  case_changed: [409, 'The case was changed meanwhile'],
   phone_changed: [409, 'The phone was changed meanwhile'],
   tenant_exists: [409, 'The tenant exists already'],
   recovery_pending: [409, 'The tenant must be recovered first'],
@@ -109,6 +121,7 @@ export type ProblemBody = {
   request_id: string
   errors?: ProblemDetail[]
   present?: PresentAlert
+  present_case?: PresentCase
 } & Partial<RefusedRequest & UnstoredBatch>
 
 /** An error for the client. Throw it anywhere below a route; the HTTP layer renders it. */
@@ -118,6 +131,7 @@ export class Problem extends Error {
   /** Seconds for `Retry-After`, where a retry makes sense. */
   readonly retryAfterSeconds: number | undefined
   readonly present: PresentAlert | undefined
+  readonly presentCase: PresentCase | undefined
 
   constructor(
     code: ProblemCode,
@@ -126,6 +140,7 @@ export class Problem extends Error {
       errors?: ProblemDetail[]
       retryAfterSeconds?: number
       present?: PresentAlert
+      presentCase?: PresentCase
       cause?: unknown
     } = {},
   ) {
@@ -135,6 +150,7 @@ export class Problem extends Error {
     this.errors = more.errors
     this.retryAfterSeconds = more.retryAfterSeconds
     this.present = more.present
+    this.presentCase = more.presentCase
   }
 }
 
@@ -179,6 +195,7 @@ export function toProblemBody(
     request_id: requestId,
     ...(problem.errors === undefined ? {} : { errors: problem.errors }),
     ...(problem.present === undefined ? {} : { present: problem.present }),
+    ...(problem.presentCase === undefined ? {} : { present_case: problem.presentCase }),
     ...refused,
   }
 }

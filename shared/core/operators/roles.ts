@@ -187,6 +187,24 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'POST /alerts/:alert_id/disposition': analyst,
   'PUT /alerts/:alert_id/assignee': analyst,
   'POST /alerts/:alert_id/notes': analyst,
+
+  'GET /tenants/:tenant_id/cases': viewer,
+  'GET /tenants/:tenant_id/cases/counts': viewer,
+  'POST /tenants/:tenant_id/cases/next': analyst,
+  'GET /tenants/:tenant_id/case-rules': viewer,
+  'PUT /tenants/:tenant_id/case-rules': adminStepUp,
+  'GET /cases/:case_id': viewer,
+  'POST /cases/:case_id/judgement': analyst,
+  'PUT /cases/:case_id/snooze': analyst,
+  'PUT /cases/:case_id/assignee': analyst,
+  'POST /cases/:case_id/notes': analyst,
+  'POST /cases/:case_id/merge': analyst,
+  'POST /cases/:case_id/split': analyst,
+  'PUT /cases/:case_id/presence': viewer,
+  'DELETE /cases/:case_id/presence': viewer,
+  'GET /tenants/:tenant_id/saved-views': viewer,
+  'POST /tenants/:tenant_id/saved-views': viewer,
+  'DELETE /tenants/:tenant_id/saved-views/:view_id': viewer,
 }
 
 /**

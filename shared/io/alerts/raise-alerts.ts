@@ -10,14 +10,6 @@ import { toDeliveryId } from '#shared/core/base/ids.ts'
 import type { CaseRules } from '#shared/core/cases/case-rules.ts'
 import { raiseIntoCases, toRaisedSubject } from '#shared/core/cases/raised-cases.ts'
 import {
-  type CaseRulesRow,
-  caseRulesColumns,
-  findPresentCases,
-  newCaseId,
-  toCaseRules,
-} from './cases/present-cases.ts'
-import { caseColumns, raiseCasesSql } from './cases/raise-cases-sql.ts'
-import {
   isSqlState,
   type Queryable,
   type Session,
@@ -25,6 +17,14 @@ import {
 } from '#shared/io/postgres/postgres.ts'
 import { type RowColumn, toArrays, toUnnest } from '#shared/io/postgres/unnest.ts'
 import { lockSequences, type Sequences } from './alert-lock.ts'
+import {
+  type CaseRulesRow,
+  caseRulesColumns,
+  findPresentCases,
+  newCaseId,
+  toCaseRules,
+} from './cases/present-cases.ts'
+import { caseColumns, raiseCasesSql } from './cases/raise-cases-sql.ts'
 
 export type RaisedAlert = { tenantId: string; alertId: string; deliveryId: string }
 

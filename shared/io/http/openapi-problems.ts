@@ -114,6 +114,7 @@ const exampleRequests: Partial<Record<ProblemCode, RefusedRequest>> = {
 }
 
 const changedAlert = { disposition: 'CONFIRMED', assignee: 'ada@example.com' }
+const changedCase = { version: 7, state: 'OPEN', alerts: 5, open_alerts: 2, judged_by: null }
 
 /** The examples that responses refer to, by code. */
 export const toProblemExamples = (): Record<string, Json> =>
@@ -127,6 +128,7 @@ function toExample(code: ProblemCode): object {
   const problem = new Problem(code, `${title}.`, {
     ...(fault === undefined ? {} : { errors: [fault] }),
     ...(code === 'alert_changed' ? { present: changedAlert } : {}),
+    ...(code === 'case_changed' ? { presentCase: changedCase } : {}),
   })
   return toProblemBody(problem, 'req_c29tZS1yZXF1ZXN0', exampleRequests[code])
 }

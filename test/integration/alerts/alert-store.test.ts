@@ -589,6 +589,7 @@ describe('a list', () => {
   let model: Alert[]
   const connections = [hostingConnection, plainConnection, unknownConnection].map(toColumns)
   let assignees: Map<string, string>
+  let caseIds = new Map<string, string>()
 
   /** 240 alerts of a few devices over some days, dense around hours and midnights. */
   beforeAll(async () => {
@@ -636,6 +637,11 @@ describe('a list', () => {
     )
     assignees = new Map(assigned.rows.map((row) => [row.alert_id, 'ada@example.com']))
     expect(assignees.size).toBe(48)
+    const placed = await postgres.query<{ alert_id: string; case_id: string }>(
+      'select alert_id, case_id from alerts where tenant_id = $1',
+      [tenantId],
+    )
+    caseIds = new Map(placed.rows.map((row) => [row.alert_id, row.case_id]))
     model = await walk(everything(tenantId))
     expect(model).toHaveLength(240)
     const changed = model.filter((alert) => alert.updated_at > alert.created_at)
@@ -662,6 +668,7 @@ describe('a list', () => {
     network: ({ connection }, network) =>
       connection !== null && isWithin(connection.network, network),
     updated_after: (alert, ms) => Date.parse(alert.updated_at) >= ms,
+    case_id: (alert, id) => caseIds.get(alert.alert_id) === id,
     assignee: (alert, email) => (assignees.get(alert.alert_id) ?? 'none') === email,
   }
   const matches = (alert: Alert, filter: AlertFilter): boolean =>
@@ -693,6 +700,7 @@ describe('a list', () => {
       severity: rarely(fc.subarray([...severities], { minLength: 1 })),
       min_score: rarely(fc.integer({ min: 0, max: 100 })),
       assignee: rarely(fc.constantFrom(unassigned, 'ada@example.com', 'nobody@example.com')),
+      case_id: rarely(fc.constantFrom(...new Set(caseIds.values()), 'cas_nobody')),
       platform: rarely(fc.constantFrom('android', 'ios', 'tizen')),
       country: rarely(fc.constantFrom('DE', 'GB', 'FR')),
       asn: rarely(fc.constantFrom(64_500, 64_501)),

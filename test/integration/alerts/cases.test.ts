@@ -22,10 +22,17 @@ test('try', async () => {
   await insertBareTenants(postgres, ['a'])
   const alerts = [1, 2, 3].map((n) => makeAlertCandidate({ tenantId: 'a', sessionId: `s${n}` }))
   await raiseAlerts(postgres, alerts)
-  await raiseAlerts(postgres, [makeAlertCandidate({ tenantId: 'a', sessionId: 's9', action: 'BLOCK', riskScore: 90 })])
+  await raiseAlerts(postgres, [
+    makeAlertCandidate({ tenantId: 'a', sessionId: 's9', action: 'BLOCK', riskScore: 90 }),
+  ])
   console.log((await postgres.query('select * from cases')).rows)
   for (const one of alerts) {
-    await setDisposition(postgres, { alertId: one.alertId, disposition: 'CONFIRMED', note: null, actor: 'ada' })
+    await setDisposition(postgres, {
+      alertId: one.alertId,
+      disposition: 'CONFIRMED',
+      note: null,
+      actor: 'ada',
+    })
   }
   console.log((await postgres.query('select * from cases')).rows)
   await postgres.query('delete from alerts')

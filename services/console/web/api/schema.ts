@@ -694,6 +694,7 @@ export interface paths {
                     updated_after?: string;
                     limit?: number;
                     cursor?: string;
+                    case_id?: string;
                     assignee?: "none" | string;
                 };
                 path: {
@@ -739,6 +740,7 @@ export interface paths {
                                 updated_at: string;
                                 assignee: string | null;
                                 notes: number;
+                                case_id: string | null;
                             }[];
                             total: number;
                             limit: number;
@@ -795,6 +797,7 @@ export interface paths {
                                 updated_at: string;
                                 assignee: string | null;
                                 notes: number;
+                                case_id: string | null;
                             };
                             risk_percentile?: number;
                             policy_version: number;
@@ -910,6 +913,7 @@ export interface paths {
                             updated_at: string;
                             assignee: string | null;
                             notes: number;
+                            case_id: string | null;
                         };
                     };
                 };
@@ -997,6 +1001,7 @@ export interface paths {
                             from?: string;
                             to?: string;
                             updated_after?: string;
+                            case_id?: string;
                             assignee?: "none" | string;
                         };
                         alert_ids?: string[];
@@ -1041,6 +1046,7 @@ export interface paths {
                             from?: string;
                             to?: string;
                             updated_after?: string;
+                            case_id?: string;
                             assignee?: "none" | string;
                         };
                         alert_ids?: string[];
@@ -1146,6 +1152,7 @@ export interface paths {
                     from?: string;
                     to?: string;
                     updated_after?: string;
+                    case_id?: string;
                     assignee?: "none" | string;
                     form?: "plain" | "excel";
                 };
@@ -1173,6 +1180,436 @@ export interface paths {
                 200: {
                     content: {
                         "text/event-stream": string;
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/cases": {
+        get: {
+            parameters: {
+                query?: {
+                    state?: string;
+                    action?: string;
+                    min_risk?: number;
+                    flag?: string;
+                    assignee?: ("none" | "me") | string;
+                    subject_kind?: string;
+                    breached?: "true" | "false";
+                    q?: string;
+                    sort?: "due" | "risk" | "latest";
+                    limit?: number;
+                    cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["CaseRow"][];
+                            limit: number;
+                            next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/cases/counts": {
+        get: {
+            parameters: {
+                query?: {
+                    state?: string;
+                    action?: string;
+                    min_risk?: number;
+                    flag?: string;
+                    assignee?: ("none" | "me") | string;
+                    subject_kind?: string;
+                    breached?: "true" | "false";
+                    q?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            open: number;
+                            snoozed: number;
+                            closed: number;
+                            breached: number;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/cases/next": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        filter?: {
+                            action?: string;
+                            min_risk?: number;
+                            flag?: string;
+                            assignee?: ("none" | "me") | string;
+                            subject_kind?: string;
+                            breached?: "true" | "false";
+                            q?: string;
+                        };
+                        sort?: "due" | "risk" | "latest";
+                        leave?: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            case: components["schemas"]["CaseRow"] | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/cases/{case_id}": {
+        get: {
+            parameters: {
+                path: {
+                    case_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["CaseDetail"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/cases/{case_id}/judgement": {
+        post: {
+            parameters: {
+                path: {
+                    case_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        disposition: "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
+                        note?: string | null;
+                        expected_version?: number;
+                        label?: {
+                            label: string;
+                            occurred_at?: string;
+                            covered_days?: number;
+                            amount?: string;
+                            currency?: string;
+                            external_id?: string;
+                            note?: string;
+                            on?: "device" | "user";
+                        };
+                        list?: {
+                            list: "allow" | "deny";
+                            reason: string;
+                            expires_at?: string | null;
+                            on?: "device" | "user";
+                        };
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            case: components["schemas"]["Case"];
+                            judged: number;
+                            label_ids: string[];
+                            entry_ids: string[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/cases/{case_id}/snooze": {
+        put: {
+            parameters: {
+                path: {
+                    case_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        until: string | null;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["Case"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/cases/{case_id}/assignee": {
+        put: {
+            parameters: {
+                path: {
+                    case_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        assignee: string | null;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["Case"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/cases/{case_id}/notes": {
+        post: {
+            parameters: {
+                path: {
+                    case_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        note: string;
+                    };
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": {
+                            note_id: number;
+                            author: string;
+                            note: string;
+                            at: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/cases/{case_id}/merge": {
+        post: {
+            parameters: {
+                path: {
+                    case_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        into: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["Case"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/cases/{case_id}/split": {
+        post: {
+            parameters: {
+                path: {
+                    case_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        alert_ids: string[];
+                    };
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": {
+                            case: components["schemas"]["Case"];
+                            from: components["schemas"]["Case"];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/cases/{case_id}/presence": {
+        put: {
+            parameters: {
+                path: {
+                    case_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            here: {
+                                operator: string;
+                                since: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+        delete: {
+            parameters: {
+                path: {
+                    case_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            here: {
+                                operator: string;
+                                since: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/case-rules": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["CaseRules"];
+                    };
+                };
+            };
+        };
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        group_by: "phone" | "device" | "user";
+                        reopen_days: number;
+                        block_due_hours: number;
+                        review_due_hours: number;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["CaseRules"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/saved-views": {
+        get: {
+            parameters: {
+                query?: {
+                    kind?: "cases" | "alerts" | "events" | "sql";
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["SavedView"][];
+                        };
+                    };
+                };
+            };
+        };
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        kind: "cases" | "alerts" | "events" | "sql";
+                        name: string;
+                        query: {
+                            [key: string]: string;
+                        };
+                        shared?: boolean;
+                    };
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": components["schemas"]["SavedView"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/saved-views/{view_id}": {
+        delete: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    view_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            view_id: string;
+                        };
                     };
                 };
             };
@@ -1232,6 +1669,7 @@ export interface paths {
                                     updated_at: string;
                                     assignee: string | null;
                                     notes: number;
+                                    case_id: string | null;
                                 }[];
                             };
                         };
@@ -1295,6 +1733,7 @@ export interface paths {
                                     updated_at: string;
                                     assignee: string | null;
                                     notes: number;
+                                    case_id: string | null;
                                 }[];
                             };
                         };
@@ -1432,6 +1871,7 @@ export interface paths {
                                     updated_at: string;
                                     assignee: string | null;
                                     notes: number;
+                                    case_id: string | null;
                                 }[];
                             };
                             corrections: components["schemas"]["PhoneCorrection"][];
@@ -4815,6 +5255,96 @@ export interface components {
             created_at: string;
             ended_at: string | null;
         };
+        Case: {
+            case_id: string;
+            tenant_id: string;
+            subject: {
+                kind: "phone" | "device" | "user";
+                id: string;
+            };
+            state: "OPEN" | "CLOSED";
+            snoozed_until: string | null;
+            alerts: number;
+            open_alerts: number;
+            risk_score: number;
+            severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
+            action: "REVIEW" | "BLOCK";
+            flags: {
+                code: string;
+                alerts: number;
+            }[];
+            first_alert_at: string;
+            latest_alert_at: string;
+            due_at: string | null;
+            breached: boolean;
+            assignee: string | null;
+            judged_by: string | null;
+            judged_at: string | null;
+            leased_by: string | null;
+            leased_until: string | null;
+            merged_into: string | null;
+            version: number;
+        };
+        CaseDetail: {
+            case: components["schemas"]["CaseRow"];
+            devices: string[];
+            users: string[];
+            notes: {
+                note_id: number;
+                author: string;
+                note: string;
+                at: string;
+            }[];
+            history: {
+                at: string;
+                actor: string;
+                kind: "reopened" | "judged" | "snoozed" | "woken" | "assigned" | "merged" | "split";
+                details: {
+                    [key: string]: unknown;
+                };
+            }[];
+        };
+        CaseRow: {
+            case_id: string;
+            tenant_id: string;
+            subject: {
+                kind: "phone" | "device" | "user";
+                id: string;
+            };
+            state: "OPEN" | "CLOSED";
+            snoozed_until: string | null;
+            alerts: number;
+            open_alerts: number;
+            risk_score: number;
+            severity: "LOW" | "MEDIUM" | "HIGH" | "CRITICAL";
+            action: "REVIEW" | "BLOCK";
+            flags: {
+                code: string;
+                alerts: number;
+            }[];
+            first_alert_at: string;
+            latest_alert_at: string;
+            due_at: string | null;
+            breached: boolean;
+            assignee: string | null;
+            judged_by: string | null;
+            judged_at: string | null;
+            leased_by: string | null;
+            leased_until: string | null;
+            merged_into: string | null;
+            version: number;
+            money: {
+                currency: string;
+                amount: string;
+            }[];
+            here: string[];
+        };
+        CaseRules: {
+            group_by: "phone" | "device" | "user";
+            reopen_days: number;
+            block_due_hours: number;
+            review_due_hours: number;
+        };
         Connection: {
             country: string | null;
             asn: number | null;
@@ -5265,6 +5795,8 @@ export interface components {
                 | "app_not_found"
                 | "key_not_found"
                 | "list_entry_not_found"
+                | "case_not_found"
+                | "saved_view_not_found"
                 | "erasure_not_found"
                 | "bulk_job_not_found"
                 | "operator_not_found"
@@ -5274,6 +5806,7 @@ export interface components {
                 | "request_timeout"
                 | "conflict"
                 | "alert_changed"
+                | "case_changed"
                 | "phone_changed"
                 | "tenant_exists"
                 | "recovery_pending"
@@ -5310,6 +5843,13 @@ export interface components {
                 disposition: components["schemas"]["Disposition"];
                 assignee: string | null;
             };
+            present_case?: {
+                version: number;
+                state: string;
+                alerts: number;
+                open_alerts: number;
+                judged_by: string | null;
+            };
             signature_form?: string;
             received?: {
                 bytes: number;
@@ -5328,6 +5868,18 @@ export interface components {
             code: components["schemas"]["Flag"];
             weight: number;
             evidence: components["schemas"]["Evidence"];
+        };
+        SavedView: {
+            view_id: string;
+            kind: "cases" | "alerts" | "events" | "sql";
+            name: string;
+            query: {
+                [key: string]: string;
+            };
+            shared: boolean;
+            owner: string;
+            own: boolean;
+            updated_at: string;
         };
         Session: {
             session_id: string;

@@ -5,10 +5,10 @@ export const casesPageDefault = 50
 export const casesPageMax = 500
 
 /**
- * Open alerts that one judgement changes: its transaction holds the lock of the tenant's alerts for
- * about a second, in which the scorer waits. More are judged by bulk changes of the case's alerts.
+ * Alerts that one judgement or merge changes: its transaction holds the lock of the tenant's alerts
+ * for about a second, in which the scorer waits. More are judged by bulk changes of its alerts.
  */
-export const caseJudgedAlertsMax = 2_000
+export const caseChangedAlertsMax = 2_000
 
 /**
  * Devices or users that a judgement labels or puts on a list: each is a row, and a lock of one of

@@ -1,7 +1,11 @@
 /** The rules of tenants, and the cases that the next alerts of subjects fall into. */
 import { randomBytes } from 'node:crypto'
 import type { CaseSubjectKind } from '#shared/core/cases/case.ts'
-import { type CaseRules, defaultCaseRules, type PresentCase } from '#shared/core/cases/case-rules.ts'
+import {
+  type CaseRules,
+  defaultCaseRules,
+  type PresentCase,
+} from '#shared/core/cases/case-rules.ts'
 import { type TenantSubject, toSubjectKey } from '#shared/core/cases/raised-cases.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
