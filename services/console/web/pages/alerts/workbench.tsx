@@ -21,11 +21,13 @@ import { useAlertList } from './list/use-alert-list.ts'
 import { useOpenRow } from './list/use-open-row.ts'
 import { useSelection } from './list/use-selection.ts'
 import { ListPane } from './list-pane.tsx'
-import { KeyHelpDialog } from './triage/key-help.tsx'
 import { useKeys } from './triage/keys.ts'
 import { SelectionBar } from './triage/selection-bar.tsx'
 
 const loadOpenAlert = () => import('./open-alert.tsx')
+const KeyHelpDialog = lazy(() =>
+  import('./triage/key-help.tsx').then(({ KeyHelpDialog: shown }) => ({ default: shown })),
+)
 const OpenAlert = lazy(() => loadOpenAlert().then(({ OpenAlert: shown }) => ({ default: shown })))
 
 export function Workbench({ tenant }: { tenant: string }) {
@@ -166,11 +168,15 @@ export function Workbench({ tenant }: { tenant: string }) {
           )}
         </section>
       </div>
-      <KeyHelpDialog
-        maySetDisposition={maySetDisposition}
-        onClose={() => setHelp(false)}
-        open={help}
-      />
+      {help && (
+        <Suspense>
+          <KeyHelpDialog
+            maySetDisposition={maySetDisposition}
+            onClose={() => setHelp(false)}
+            open
+          />
+        </Suspense>
+      )}
     </div>
   )
 }

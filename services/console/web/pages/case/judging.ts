@@ -10,9 +10,7 @@ import { ApiProblem, api, ok } from '../../api/client.ts'
 import { serverNowMs } from '../../components/time/server-clock.ts'
 import { toast } from '../../components/toast.tsx'
 import { counted } from '../../components/words.ts'
-import { removeEntry } from '../lists/lists.ts'
 import { type Case, readCaseAgain, showCase } from './case.ts'
-import { reopenAlerts } from './reopen.ts'
 
 export type Judgement = Exclude<Disposition, 'OPEN'>
 /** What is done in the same breath as a judgement. */
@@ -52,8 +50,8 @@ export type Judged = {
   /** How many alerts were judged; of one that is not saved yet, how many are open. */
   alerts: number
   isSaved: boolean
-  /** Until the server has judged it; then the server's time of that. */
-  at: string | null
+  /** As the server has judged it, once it has. */
+  after: Pick<Case, 'judged_at' | 'version'> | null
   also: Partial<Record<Also, 'saving' | 'saved'>>
 }
 
@@ -64,7 +62,7 @@ type Wishes = {
 
 const judgeCase = (caseId: string, to: Judgement, more: Wishes & { expected_version?: number }) =>
   ok(
-    api.POST('/admin/v1/cases/{case_id}/judge', {
+    api.POST('/admin/v1/cases/{case_id}/judgement', {
       params: { path: { case_id: caseId } },
       body: { disposition: to, ...more },
     }),
@@ -94,14 +92,14 @@ export function useJudging({
     if (judged?.isSaved === false || shown.state !== 'OPEN') return
     undos.current = []
     setRefused(undefined)
-    setJudged({ shown, to, alerts: shown.open_alerts, isSaved: false, at: null, also: {} })
+    setJudged({ shown, to, alerts: shown.open_alerts, isSaved: false, after: null, also: {} })
     judgeCase(shown.case_id, to, { expected_version: shown.version }).then(
       (answer) => {
         showCase(client, answer.case)
         void readCaseAgain(client, shown.case_id)
         void client.invalidateQueries({ queryKey: ['alerts'], refetchType: 'none' })
-        const at = answer.case.judged_at
-        setJudged((now) => now && { ...now, alerts: answer.judged, isSaved: true, at })
+        const { judged: alerts, case: after } = answer
+        setJudged((now) => now && { ...now, alerts, isSaved: true, after })
         onJudged(shown.case_id)
       },
       (error: unknown) => {
@@ -124,7 +122,7 @@ export function useJudging({
 
   const also = (what: Also) => {
     if (judged === null || !judged.isSaved || judged.also[what] !== undefined) return
-    const { shown, to } = judged
+    const { shown, to, after } = judged
     const label = labelOf(to)
     if (what === 'label' && label === null) return
     const ms = expiries[expiry]?.ms ?? null
@@ -139,7 +137,9 @@ export function useJudging({
             },
           }
     mark(what, 'saving')
-    judgeCase(shown.case_id, to, wishes).then(
+    // An alert that came since the judgement is not judged along with it.
+    const unchanged = after === null ? {} : { expected_version: after.version }
+    judgeCase(shown.case_id, to, { ...wishes, ...unchanged }).then(
       ({ entry_ids: entries }) => {
         mark(what, 'saved')
         readMarksAgain()
@@ -147,8 +147,9 @@ export function useJudging({
           if (what === 'label') {
             // The same id of a case takes back what was said under it.
             const retraction = { label: 'retracted', external_id: shown.case_id }
-            await judgeCase(shown.case_id, to, { label: retraction })
+            await judgeCase(shown.case_id, to, { label: retraction, ...unchanged })
           } else {
+            const { removeEntry } = await import('../lists/lists.ts')
             await Promise.all(entries.map((id) => removeEntry(shown.tenant_id, id)))
           }
           mark(what, undefined)
@@ -172,15 +173,20 @@ export function useJudging({
       last().catch((error: unknown) => toast(`Not undone: ${toReason(error)}`))
       return
     }
-    const { shown, to, at, alerts } = judged
+    const { shown, to, after, alerts } = judged
     setJudged(null)
-    reopenAlerts(client, { shown, disposition: to, since: at, count: alerts }).then(
-      (count) => {
-        toast(`Taken back: ${counted(count, 'alert')} open again`)
-        onReturn(shown.case_id)
-      },
-      (error: unknown) => toast(`Not undone: ${toReason(error)}`),
-    )
+    const since = after?.judged_at ?? null
+    import('./reopen.ts')
+      .then(({ reopenAlerts }) =>
+        reopenAlerts(client, { shown, disposition: to, since, count: alerts }),
+      )
+      .then(
+        (count) => {
+          toast(`Taken back: ${counted(count, 'alert')} open again`)
+          onReturn(shown.case_id)
+        },
+        (error: unknown) => toast(`Not undone: ${toReason(error)}`),
+      )
   }
   return {
     judged,

@@ -1,18 +1,23 @@
 /** One case on a page of its own, as a link leads to it. */
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
-import { useRef } from 'react'
+import { lazy, Suspense, useRef } from 'react'
 import { buttonClasses } from '../../components/button.tsx'
 import { Page as Frame } from '../../components/page.tsx'
-import { Loaded } from '../../components/states.tsx'
+import { Loaded, SkeletonRows } from '../../components/states.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { focusNote, useNoteGuard } from '../alert/notes.ts'
 import { useKeys } from '../alerts/triage/keys.ts'
 import { type Case, caseQuery } from './case.ts'
-import { CaseDetail } from './case-detail.tsx'
-import { JudgedBar } from './judged-bar.tsx'
 import { keysOfJudging, useJudging } from './judging.ts'
 import { useSeen } from './use-seen.ts'
+
+const CaseDetail = lazy(() =>
+  import('./case-detail.tsx').then(({ CaseDetail: shown }) => ({ default: shown })),
+)
+const JudgedBar = lazy(() =>
+  import('./judged-bar.tsx').then(({ JudgedBar: shown }) => ({ default: shown })),
+)
 
 export function Page() {
   const { tenant = '', caseId = '' } = useParams({ strict: false })
@@ -44,19 +49,23 @@ export function Page() {
     >
       <Loaded query={found}>
         {(record) => (
-          <CaseDetail
-            error={null}
-            judging={judging}
-            onOpen={open}
-            onRetry={() => void found.refetch()}
-            record={record}
-            shown={record.case}
-          />
+          <Suspense fallback={<SkeletonRows />}>
+            <CaseDetail
+              error={null}
+              judging={judging}
+              onOpen={open}
+              onRetry={() => void found.refetch()}
+              record={record}
+              shown={record.case}
+            />
+          </Suspense>
         )}
       </Loaded>
       {judging.judged && (
         <div className="sticky bottom-0 -mx-4 sm:-mx-6">
-          <JudgedBar judged={judging.judged} judging={judging} />
+          <Suspense>
+            <JudgedBar judged={judging.judged} judging={judging} />
+          </Suspense>
         </div>
       )}
     </Frame>

@@ -7,6 +7,8 @@ import { CaseDetail } from '../case/case-detail.tsx'
 import type { useJudging } from '../case/judging.ts'
 import { useSeen } from '../case/use-seen.ts'
 
+export { JudgedBar } from '../case/judged-bar.tsx'
+
 export function OpenCase({
   caseId,
   inList,

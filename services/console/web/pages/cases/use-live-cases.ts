@@ -4,8 +4,7 @@
  */
 import { type InfiniteData, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import type { AnnouncedCases } from '#shared/core/cases/case-schemas.ts'
-import { followAlerts } from '../alerts/live/alert-stream.ts'
+import { type AnnouncedCases, followAlerts } from '../alerts/live/alert-stream.ts'
 import { type CasePage, caseQuery, casesKey, patchCases, showCase } from '../case/case.ts'
 
 /** Rows that are read again after one announcement; of others only the state changes. */

@@ -13,12 +13,9 @@ import { useOpenRow } from '../alerts/list/use-open-row.ts'
 import { useKeys } from '../alerts/triage/keys.ts'
 import type { Case } from '../case/case.ts'
 import { useChangeCase } from '../case/changes.ts'
-import { JudgedBar } from '../case/judged-bar.tsx'
 import { keysOfJudging, useJudging } from '../case/judging.ts'
 import { FilterBar } from './filters/filter-bar.tsx'
 import { pickFilters } from './filters/filter-values.ts'
-import { SavedViews } from './filters/saved-views.tsx'
-import { CaseKeys } from './key-help.tsx'
 import { NextSwitch, useNextCase, useOpensNext } from './next-case.tsx'
 import { QueuePane } from './queue-pane.tsx'
 import { useCaseList } from './use-case-list.ts'
@@ -27,6 +24,13 @@ import { useLiveCases } from './use-live-cases.ts'
 const dayMs = 86_400_000
 const loadOpenCase = () => import('./open-case.tsx')
 const OpenCase = lazy(() => loadOpenCase().then(({ OpenCase: shown }) => ({ default: shown })))
+const JudgedBar = lazy(() => loadOpenCase().then(({ JudgedBar: shown }) => ({ default: shown })))
+const SavedViews = lazy(() =>
+  import('./filters/saved-views.tsx').then(({ SavedViews: shown }) => ({ default: shown })),
+)
+const CaseKeys = lazy(() =>
+  import('./key-help.tsx').then(({ CaseKeys: shown }) => ({ default: shown })),
+)
 
 export function Workbench({ tenant }: { tenant: string }) {
   useTitle('Cases')
@@ -89,7 +93,9 @@ export function Workbench({ tenant }: { tenant: string }) {
       >
         <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
           <h1 className="font-semibold text-xl">Cases</h1>
-          <SavedViews tenant={tenant} />
+          <Suspense fallback={<Button>Views</Button>}>
+            <SavedViews tenant={tenant} />
+          </Suspense>
           {mayJudge && (
             <Button aria-keyshortcuts="g" busy={next.isPending} look="primary" onClick={next.get}>
               Next case
@@ -147,16 +153,23 @@ export function Workbench({ tenant }: { tenant: string }) {
                     onSeen={(one) => {
                       seen.current = one
                     }}
-                    tenant={tenant}
                   />
                 </Suspense>
               </>
             )}
           </div>
-          {judging.judged && <JudgedBar judged={judging.judged} judging={judging} />}
+          {judging.judged && (
+            <Suspense>
+              <JudgedBar judged={judging.judged} judging={judging} />
+            </Suspense>
+          )}
         </section>
       </div>
-      <CaseKeys mayJudge={mayJudge} onClose={() => setHelp(false)} open={help} />
+      {help && (
+        <Suspense>
+          <CaseKeys mayJudge={mayJudge} onClose={() => setHelp(false)} open />
+        </Suspense>
+      )}
     </div>
   )
 }

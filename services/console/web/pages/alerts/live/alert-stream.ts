@@ -3,11 +3,17 @@
  * opens six to a server, and a stream holds one for as long as it lasts. The tab that has the lock
  * holds the stream and tells the others. A tab that is hidden gives the lock away.
  */
-import type { AnnouncedCases } from '#shared/core/cases/case-schemas.ts'
+import type { CaseState } from '#shared/core/cases/case.ts'
 import { prefix } from '../../../api/client.ts'
 
 /** `lastSeq` is null until the server has said it. */
 export type StreamState = { connected: boolean; lastSeq: number | null }
+
+/** Cases that have changed; with `more` others have as well. */
+export type AnnouncedCases = {
+  cases: { case_id: string; state: CaseState }[]
+  more: boolean
+}
 
 /** After a refusal the browser does not connect again by itself. */
 const reconnectMs = 5_000

@@ -26,7 +26,7 @@ const keyOf = (tenant: string) => ['views', tenant, 'cases']
 
 const saveView = (tenant: string, view: { name: string; query: Search; shared: boolean }) =>
   ok(
-    api.POST('/admin/v1/tenants/{tenant_id}/views', {
+    api.POST('/admin/v1/tenants/{tenant_id}/saved-views', {
       params: { path: { tenant_id: tenant } },
       body: { kind: 'cases', ...view },
     }),
@@ -40,7 +40,7 @@ export function SavedViews({ tenant }: { tenant: string }) {
     queryKey: keyOf(tenant),
     queryFn: () =>
       ok(
-        api.GET('/admin/v1/tenants/{tenant_id}/views', {
+        api.GET('/admin/v1/tenants/{tenant_id}/saved-views', {
           params: { path: { tenant_id: tenant }, query: { kind: 'cases' } },
         }),
       ),
@@ -54,7 +54,7 @@ export function SavedViews({ tenant }: { tenant: string }) {
   const remove = useMutation({
     mutationFn: (view: (typeof saved)[number]) =>
       ok(
-        api.DELETE('/admin/v1/tenants/{tenant_id}/views/{view_id}', {
+        api.DELETE('/admin/v1/tenants/{tenant_id}/saved-views/{view_id}', {
           params: { path: { tenant_id: tenant, view_id: view.view_id } },
         }),
       ),
