@@ -10,12 +10,15 @@ import { nameFlags } from './case-words.ts'
 
 export function CaseAlerts({
   alerts,
+  withDevice,
   isNew,
   checked,
   onCheck,
   onEnd,
 }: {
   alerts: Alert[]
+  /** Whether they are of several devices. */
+  withDevice: boolean
   /** Whether an alert came after the case was last looked at. */
   isNew: (alert: Alert) => boolean
   /** Left out, alerts cannot be selected. */
@@ -25,7 +28,7 @@ export function CaseAlerts({
 }) {
   return (
     <Table
-      columns={toColumns(isNew, checked, onCheck)}
+      columns={toColumns(isNew, checked, onCheck).filter(({ id }) => withDevice || id !== 'device')}
       heightClass="max-h-80"
       label="Alerts of the case"
       minWidth="44rem"

@@ -63,7 +63,7 @@ export function MoreOfCase({
           )
         }
       </Loaded>
-      <Alerts came={came} onOpen={onOpen} shown={shown} />
+      <Alerts came={came} onOpen={onOpen} shown={shown} withDevice={record.devices.length > 1} />
       {worst.data && (
         <>
           <Labelled subject={toEntity(shown, worst.data)} tenant={tenant} />
@@ -116,10 +116,12 @@ const loadAlerts = (
 
 function Alerts({
   shown,
+  withDevice,
   came,
   onOpen,
 }: {
   shown: Case
+  withDevice: boolean
   came: number
   onOpen: (caseId: string) => void
 }) {
@@ -164,6 +166,7 @@ function Alerts({
             isNew={({ alert_id: id }) => isNew.has(id)}
             onCheck={check}
             onEnd={loadMore}
+            withDevice={withDevice}
           />
         )}
       </Loaded>

@@ -98,6 +98,7 @@ export function useJudging({
         showCase(client, answer.case)
         void readCaseAgain(client, shown.case_id)
         void client.invalidateQueries({ queryKey: ['alerts'], refetchType: 'none' })
+        void client.invalidateQueries({ queryKey: ['case-counts', shown.tenant_id] })
         const { judged: alerts, case: after } = answer
         setJudged((now) => now && { ...now, alerts, isSaved: true, after })
         onJudged(shown.case_id)

@@ -1,8 +1,9 @@
 /** The right pane: the case that is open, from the queue at once, with more as it arrives. */
-import { useQuery } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useEffect } from 'react'
 import { Loaded } from '../../components/states.tsx'
 import { useSettled } from '../alerts/list/use-open-row.ts'
-import { type Case, caseQuery } from '../case/case.ts'
+import { type Case, caseQuery, showCase } from '../case/case.ts'
 import { CaseDetail } from '../case/case-detail.tsx'
 import type { useJudging } from '../case/judging.ts'
 import { useSeen } from '../case/use-seen.ts'
@@ -29,6 +30,13 @@ export function OpenCase({
   const settled = useSettled(caseId)
   const query = useQuery({ ...caseQuery(caseId), enabled: settled === caseId })
   const shown = query.data?.case ?? inList
+  const client = useQueryClient()
+  // The queue may be older: its row shows what the case is now, in its place.
+  useEffect(() => {
+    const known = query.data?.case
+    if (known === undefined || inList?.case_id !== known.case_id) return
+    if (inList.version < known.version) showCase(client, known)
+  }, [client, query.data, inList])
   useSeen(shown, query.data !== undefined, onSeen)
   return (
     <Loaded query={{ ...query, data: shown }}>
