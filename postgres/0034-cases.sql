@@ -70,8 +70,7 @@ create table cases (
   constraint an_open_case_is_due check ((open_count > 0) = (due_at < 'infinity')),
   constraint a_closed_case_has_an_end check ((open_count > 0) = (closed_at is null)),
   constraint only_open_cases_are_snoozed check (open_count > 0 or snoozed_until is null),
-  constraint a_lease_has_both check ((leased_by is null) = (leased_until is null)),
-  constraint a_merged_case_has_no_alerts check (merged_into is null or alert_count = 0)
+  constraint a_lease_has_both check ((leased_by is null) = (leased_until is null))
 );
 create index cases_of_a_subject on cases (tenant_id, subject_kind, subject_id);
 create index cases_merged on cases (merged_into) where merged_into is not null;

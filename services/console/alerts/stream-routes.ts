@@ -1,7 +1,8 @@
 /**
- * Server-sent events: how many alerts of a tenant are new. Each event has the tenant's last `seq`
- * as its id, so a client that reconnects with `Last-Event-ID` learns what it missed. One query a
- * tenant and interval serves all its streams. A stream ends with the session or the rights of its
+ * Server-sent events: how many alerts of a tenant are new, and which cases changed. An event of
+ * alerts has the tenant's last `seq` as its id, so a client that reconnects with `Last-Event-ID`
+ * learns what it missed. One query an interval serves all streams, and one more each tenant whose
+ * cases changed. A stream ends with the session or the rights of its
  * operator.
  */
 import { PassThrough } from 'node:stream'
@@ -11,6 +12,7 @@ import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import { seesTenant } from '#shared/core/operators/roles.ts'
 import { isSessionValid } from '#shared/core/operators/session-times.ts'
 import { readLastSeqs } from '#shared/io/alerts/alert-work-store.ts'
+import { findChangedCases } from '#shared/io/cases/case-changes.ts'
 import { findSessions } from '#shared/io/operators/session-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -34,6 +36,8 @@ type Stream = {
   /** Null for the bearer of ADMIN_TOKEN. */
   sessionId: string | null
   lastSeq: number
+  /** `case_seq` of the last change that was told. */
+  caseSeq: number
   out: PassThrough
 }
 
@@ -67,7 +71,22 @@ export function addAlertStreamRoute(
     if (tenantIds.length === 0) return
     await endWithoutSession()
     const seqs = await readLastSeqs(postgres, tenantIds)
-    for (const stream of streams) send(stream, seqs.get(stream.tenantId) ?? stream.lastSeq)
+    for (const stream of streams) send(stream, seqs.get(stream.tenantId)?.last ?? stream.lastSeq)
+    for (const [tenantId, { cases }] of seqs) await announceCases(tenantId, cases)
+  }
+  const announceCases = async (tenantId: string, present: number): Promise<void> => {
+    const behind = [...streams].filter(
+      (stream) => stream.tenantId === tenantId && stream.caseSeq < present,
+    )
+    if (behind.length === 0) return
+    const from = Math.min(...behind.map(({ caseSeq }) => caseSeq))
+    const changed = await findChangedCases(postgres, tenantId, from)
+    for (const stream of behind) {
+      if (changed.cases.length > 0) {
+        stream.out.write(`event: cases\ndata: ${JSON.stringify(changed)}\n\n`)
+      }
+      stream.caseSeq = present
+    }
   }
   app.addHook('preClose', async () => {
     await poller?.stop()
@@ -80,9 +99,11 @@ export function addAlertStreamRoute(
       schema: {
         operationId: 'streamAlerts',
         tags: ['Alerts'],
-        summary: 'Server-sent events: how many alerts are new',
+        summary: 'Server-sent events: how many alerts are new, and which cases changed',
         description:
-          'Each event has `{"new","last_seq"}`. `Last-Event-ID` continues after a lost connection.',
+          'Each event `alerts` has `{"new","last_seq"}`; `Last-Event-ID` continues after a lost ' +
+          'connection. An event `cases` has `{"cases":[{"case_id","state"}],"more"}`: what changed; ' +
+          'with `more`, and after a lost connection, read the list again.',
         params: tenantParams,
         querystring: z.strictObject({}),
         response: {
@@ -104,10 +125,11 @@ export function addAlertStreamRoute(
         const detail = 'There are too many streams of alerts.'
         throw new Problem('rate_limited', detail, { retryAfterSeconds: 5 })
       }
-      const present = seqs.get(tenantId) ?? 0
+      const { last: present, cases: caseSeq } = seqs.get(tenantId) ?? { last: 0, cases: 0 }
       const lastSeq = readLastId(headers['last-event-id'], present)
       const sessionId = principal?.kind === 'operator' ? principal.session.sessionId : null
-      const stream: Stream = { tenantId, actor, sessionId, lastSeq, out: new PassThrough() }
+      const out = new PassThrough()
+      const stream: Stream = { tenantId, actor, sessionId, lastSeq, caseSeq, out }
       const heartbeat = setInterval(() => stream.out.write(': alive\n\n'), heartbeatMs)
       const forget = () => {
         clearInterval(heartbeat)

@@ -146,14 +146,15 @@ export function addNote(
   })
 }
 
-/** The `seq` of the newest alert of some tenants. */
+/** The `seq` of the newest alert of some tenants, and the `case_seq` of their last changed case. */
 export async function readLastSeqs(
   db: Queryable,
   tenantIds: readonly string[],
-): Promise<Map<string, number>> {
-  const { rows } = await db.query<{ tenant_id: string; last_seq: number }>(
-    'select tenant_id, last_seq from alert_sequences where tenant_id = any($1)',
+): Promise<Map<string, { last: number; cases: number }>> {
+  const { rows } = await db.query<{ tenant_id: string; last: number; cases: number }>(
+    `select tenant_id, last_seq as last, case_seq as cases
+     from alert_sequences where tenant_id = any($1)`,
     [tenantIds],
   )
-  return new Map(rows.map((row) => [row.tenant_id, row.last_seq]))
+  return new Map(rows.map(({ tenant_id: tenantId, ...seqs }) => [tenantId, seqs]))
 }

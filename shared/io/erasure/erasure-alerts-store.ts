@@ -1,11 +1,12 @@
 /**
  * Erases the alerts of a device or a user with their history and notes, their deliveries and
  * attempts, whose bodies name it too, bulk changes whose filter is its id, its entries on the allow
- * and deny lists, labels of it, its sessions and its events, corrections of its phone, and kept
- * answers that hold its id. The counters move in the same transaction, so a total stays exact;
+ * and deny lists, labels of it, its sessions and its events, corrections of its phone, its cases,
+ * saved views and kept answers that hold its id. The counters move in the same transaction, so a total stays exact;
  * `seq` of the other alerts stays what it is, so an erasure leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
+import { countCasesOf, eraseCasesOf } from '#shared/io/cases/erase-cases.ts'
 import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'
 import { eraseAnswers } from '#shared/io/http/idempotent-answers.ts'
 import { countCorrectionsOf, removeCorrectionsOf } from '#shared/io/identity/correct-phone.ts'
@@ -35,10 +36,14 @@ export type AlertCounts = {
   phone_corrections: number
   /** Labels of the subject, of its sessions and of its events. */
   labels: number
+  /** Cases that are about the subject. */
+  cases: number
+  /** Saved views that name it. */
+  saved_views: number
 }
 
 /** Counted by queries of their own. */
-type CountedApart = 'list_entries' | 'labels' | 'phone_corrections'
+type CountedApart = 'list_entries' | 'labels' | 'phone_corrections' | 'cases' | 'saved_views'
 
 /** Alerts of one transaction: its lock keeps new alerts of the tenant waiting. */
 const batchMax = 2_000
@@ -94,6 +99,7 @@ async function countErasable(tx: Queryable, erasable: ErasableAlerts): Promise<A
     labels: await countErasableLabels(tx, erasable),
     phone_corrections:
       kind === 'device' ? await countCorrectionsOf(tx, { tenantId, deviceId: id }) : 0,
+    ...(await countCasesOf(tx, erasable.subject)),
   }
 }
 
@@ -129,6 +135,7 @@ export async function eraseAlerts(db: Session, erasable: ErasableAlerts): Promis
   for (let erased = batchMax; erased === batchMax; ) {
     erased = await db.transaction((tx) => eraseSome(tx, erasable))
   }
+  await db.transaction((tx) => eraseCasesOf(tx, subject))
   await db.transaction((tx) =>
     tx.query(`delete from bulk_jobs where ${jobsCondition(subject)}`, [
       subject.tenantId,

@@ -1,8 +1,25 @@
 // Cases on a real PostgreSQL: what they count is what their alerts are, whatever raises, judges,
 // moves and removes alerts at the same time; nobody gets a case twice.
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { dispositions } from '#shared/core/alerts/dispositions.ts'
+import { createSeededRandom } from '#shared/core/base/seeded-random.ts'
+import { judgementBody, nextCaseBody } from '#shared/core/cases/case-schemas.ts'
+import { Problem } from '#shared/core/http/problem.ts'
+import { stepBulkJob } from '#shared/io/alerts/bulk/bulk-job-steps.ts'
+import { startBulkJob } from '#shared/io/alerts/bulk/bulk-job-store.ts'
+import { startBulkUndo } from '#shared/io/alerts/bulk/undo-bulk-job.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
+import { enterCase, leaveCase } from '#shared/io/cases/case-presence.ts'
+import { setCaseRules, showCaseRules } from '#shared/io/cases/case-rules-store.ts'
+import { addCaseNote, snoozeCase } from '#shared/io/cases/change-case.ts'
+import { judgeCase } from '#shared/io/cases/judge-case.ts'
+import { showCase } from '#shared/io/cases/list-cases.ts'
+import { findCaseless, mergeCases, placeAlerts, splitCase } from '#shared/io/cases/move-alerts.ts'
+import { takeNextCase } from '#shared/io/cases/next-case.ts'
+import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import { removeAlerts } from '#shared/io/retention/retention-store.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import {
   type MigratedPostgres,
@@ -11,30 +28,364 @@ import {
 import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
 let servers: MigratedPostgres
+let postgres: Postgres
 
 beforeAll(async () => {
   servers = await startMigratedPostgres({ connectionsMax: 16 })
+  postgres = servers.postgres
 })
 afterAll(() => servers?.close())
 
-test('try', async () => {
-  const { postgres } = servers
-  await insertBareTenants(postgres, ['a'])
-  const alerts = [1, 2, 3].map((n) => makeAlertCandidate({ tenantId: 'a', sessionId: `s${n}` }))
+const actor = 'ada@example.com'
+const scope = 'all' as const
+
+/** Alerts of a device, each of a session of its own. @returns their ids */
+async function raise(
+  tenantId: string,
+  sessions: readonly string[],
+  more: Partial<Parameters<typeof makeAlertCandidate>[0]> = {},
+): Promise<string[]> {
+  const alerts = sessions.map((sessionId) => makeAlertCandidate({ tenantId, sessionId, ...more }))
   await raiseAlerts(postgres, alerts)
-  await raiseAlerts(postgres, [
-    makeAlertCandidate({ tenantId: 'a', sessionId: 's9', action: 'BLOCK', riskScore: 90 }),
-  ])
-  console.log((await postgres.query('select * from cases')).rows)
-  for (const one of alerts) {
+  return alerts.map(({ alertId }) => alertId)
+}
+
+async function findCaseOf(alertId: string): Promise<string> {
+  const { rows } = await postgres.query<{ case_id: string }>(
+    'select case_id from alerts where alert_id = $1',
+    [alertId],
+  )
+  return rows[0]!.case_id
+}
+
+const show = async (caseId: string) => (await showCase(postgres, { caseId, scope })).case
+
+const judge = (caseId: string, judgement: object) =>
+  judgeCase(postgres, {
+    ...{ caseId, scope, actor },
+    judgement: judgementBody.parse(judgement),
+    nowMs: Date.now(),
+  })
+
+/** What each case should have, computed from the alerts, beside what it has: those that differ. */
+const differencesSql = `
+with present as (
+  select case_id, count(*) as alerts, count(*) filter (where disposition = 'OPEN') as open_alerts,
+    max(a.risk_score) as risk_score, min(a.action) as action, min(created_at) as first_at,
+    max(created_at) as latest_at,
+    min(created_at + case a.action when 'BLOCK' then block_due_hours else review_due_hours end
+      * interval '1 hour') filter (where disposition = 'OPEN') as due_at
+  from alerts as a left join cases using (case_id) group by case_id
+), flagged as (
+  select case_id, jsonb_object_agg(code, n) as flags from (
+    select case_id, code, count(distinct alert_id) as n
+    from alerts cross join lateral jsonb_array_elements_text(flags) as found (code)
+    group by case_id, code) as counted group by case_id
+)
+select c.*, p.*, f.flags as wanted_flags from cases as c
+full join present as p using (case_id) left join flagged as f using (case_id)
+where c.case_id is null
+  or (c.merged_into is null and (c.alert_count, c.open_count, c.risk_score, c.action,
+    c.first_alert_at, c.latest_alert_at, c.due_at, c.flags) is distinct from (p.alerts,
+    p.open_alerts, p.risk_score, p.action, p.first_at, p.latest_at,
+    coalesce(p.due_at, 'infinity'), f.flags))
+  or (c.merged_into is not null and (c.alert_count <> 0 or p.case_id is not null))
+  or (c.state = 'OPEN') <> (coalesce(p.open_alerts, 0) > 0)`
+
+describe('what a case counts', () => {
+  test('is what its alerts are, under random concurrent changes of every kind', async () => {
+    const seed = Date.now() % 1_000_000
+    const random = createSeededRandom(seed)
+    const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)]!
+    await insertBareTenants(postgres, ['random'])
+    const tenantId = 'random'
+    const ids = async (text: string) =>
+      (await postgres.query<{ id: string }>(text)).rows.map(({ id }) => id)
+    let sessions = 0
+    const changes: Record<string, () => Promise<unknown>> = {
+      raise: () =>
+        raise(tenantId, [`s${sessions++}`, `s${sessions++}`, `s${sessions++}`], {
+          deviceId: `d${Math.floor(random() * 6)}`,
+          ...(random() < 0.5 ? {} : { userId: `u${Math.floor(random() * 3)}` }),
+          action: pick(['REVIEW', 'BLOCK']),
+          riskScore: 40 + Math.floor(random() * 60),
+          reasons: pick([['ROOTED'], ['ROOTED', 'EMULATOR'], ['VPN_SUSPECTED']]).map((code) => ({
+            code: code as 'ROOTED',
+            weight: 20,
+            evidence: { signals: [] },
+          })),
+        }),
+      dispose: async () => {
+        const alertId = pick(await ids('select alert_id as id from alerts'))
+        const change = { alertId, disposition: pick(dispositions), note: null, actor }
+        await setDisposition(postgres, change)
+      },
+      bulk: async () => {
+        const alertIds = (await ids('select alert_id as id from alerts')).slice(0, 20)
+        const jobId = `blk_${sessions++}_${Math.floor(random() * 1e9)}`
+        const job = await startBulkJob(postgres, {
+          ...{ jobId, tenantId, target: { alertIds }, actor: 'admin', note: null, runningMax: 99 },
+          change: { sets: 'disposition', disposition: pick(dispositions) },
+          expectedCount: alertIds.length,
+        })
+        if (typeof job !== 'object') return
+        await stepBulkJob(postgres, jobId)
+        const undo = { jobId: `${jobId}u`, undoOf: jobId, scope, actor: 'admin', runningMax: 99 }
+        if (typeof (await startBulkUndo(postgres, undo)) === 'object') {
+          await stepBulkJob(postgres, undo.jobId)
+        }
+      },
+      judge: async () =>
+        judge(pick(await ids('select case_id as id from cases')), {
+          disposition: pick(['CONFIRMED', 'FALSE_POSITIVE', 'REVIEWED']),
+        }),
+      merge: async () => {
+        const all = await ids('select case_id as id from cases where merged_into is null')
+        await mergeCases(postgres, { caseId: pick(all), into: pick(all), scope, actor })
+      },
+      split: async () => {
+        const alertId = pick(await ids('select alert_id as id from alerts'))
+        const caseId = await findCaseOf(alertId)
+        await splitCase(postgres, { caseId, alertIds: [alertId], scope, actor })
+      },
+      regroup: async () => {
+        const rules = await showCaseRules(postgres, tenantId)
+        const groupBy = pick(['phone', 'device', 'user'] as const)
+        await setCaseRules(postgres, { tenantId, actor, rules: { ...rules, group_by: groupBy } })
+      },
+      retain: () => removeAlerts(postgres, { tenantId, cutoffMs: Date.now() - 500 }, 3),
+      erase: () => {
+        const subject = { tenantId, kind: 'device', id: `d${Math.floor(random() * 6)}` } as const
+        return eraseAlerts(postgres, { subject, eventIds: [], sessionIds: [] })
+      },
+      next: () => {
+        const wanted = nextCaseBody.parse({})
+        return takeNextCase(postgres, { tenantId, operator: `o${random()}`, ...wanted })
+      },
+    }
+    const often = [
+      'raise',
+      'raise',
+      'raise',
+      'dispose',
+      'dispose',
+      'judge',
+      'split',
+      'merge',
+      'next',
+    ]
+    const refused = (error: unknown) => {
+      // What a change names may be gone, merged or judged by then.
+      if (!(error instanceof Problem) || !/^(conflict|case_not_found)$/.test(error.code))
+        throw error
+    }
+    for (let round = 0; round < 12; round++) {
+      const names = Array.from({ length: 12 }, () =>
+        random() < 0.8 ? pick(often) : pick(Object.keys(changes)),
+      )
+      await changes.raise!()
+      await Promise.all(names.map((name) => changes[name]!().catch(refused)))
+      const { rows } = await postgres.query(differencesSql)
+      expect(rows, `seed ${seed}, round ${round}: ${names.join(' ')}`).toEqual([])
+    }
+    expect(await ids('select case_id as id from cases')).not.toEqual([])
+  })
+})
+
+describe('the rule', () => {
+  test('joins, opens again within the days of the rule, and begins anew later', async () => {
+    const tenantId = 'ruled'
+    await insertBareTenants(postgres, [tenantId])
+    const day = 86_400_000
+    const at = async (sessionId: string, ms: number) => {
+      const one = makeAlertCandidate({ tenantId, sessionId })
+      await raiseAlerts(postgres, [one], () => ms)
+      return { alertId: one.alertId, caseId: await findCaseOf(one.alertId) }
+    }
+    const confirm = (alertId: string, atMs: number) =>
+      setDisposition(postgres, { alertId, disposition: 'CONFIRMED', note: null, actor, atMs })
+    const startMs = Date.UTC(2026, 0, 1)
+    const first = await at('s1', startMs)
+    const second = await at('s2', startMs + 30 * day)
+    expect(second.caseId).toBe(first.caseId)
+    await confirm(first.alertId, startMs + 31 * day)
+    expect(await show(first.caseId)).toMatchObject({ state: 'OPEN', open_alerts: 1, alerts: 2 })
+    await confirm(second.alertId, startMs + 40 * day)
+    const closed = await show(first.caseId)
+    expect(closed).toMatchObject({ state: 'CLOSED', due_at: null, judged_by: actor })
+    const third = await at('s3', startMs + 47 * day - 1)
+    expect(third.caseId).toBe(first.caseId)
+    const { case: reopened, history } = await showCase(postgres, { caseId: first.caseId, scope })
+    expect(reopened).toMatchObject({ state: 'OPEN', open_alerts: 1, alerts: 3, breached: true })
+    expect(reopened.due_at).toBe(new Date(startMs + 48 * day - 1).toISOString())
+    expect(history.map(({ kind }) => kind)).toEqual(['reopened'])
+    await confirm(third.alertId, startMs + 50 * day)
+    expect((await at('s4', startMs + 57 * day)).caseId).not.toBe(first.caseId)
+  })
+
+  test('sets due times of open cases at once', async () => {
+    const tenantId = 'due'
+    await insertBareTenants(postgres, [tenantId])
+    const [alertId] = await raise(tenantId, ['s1'], { action: 'BLOCK' })
+    const caseId = await findCaseOf(alertId!)
+    const rules = { group_by: 'device', reopen_days: 0, block_due_hours: 1, review_due_hours: 9 }
+    await setCaseRules(postgres, { tenantId, actor, rules: { ...rules, group_by: 'device' } })
+    const { first_alert_at: at, due_at: due } = await show(caseId)
+    expect(Date.parse(due!) - Date.parse(at)).toBe(3_600_000)
+  })
+
+  test('puts alerts of a release without cases into one case of each subject', async () => {
+    const tenantId = 'older'
+    await insertBareTenants(postgres, [tenantId])
+    const open = await raise(tenantId, ['s1', 's2'])
+    const [judged] = await raise(tenantId, ['s3'], { deviceId: 'device-2' })
     await setDisposition(postgres, {
-      alertId: one.alertId,
-      disposition: 'CONFIRMED',
-      note: null,
-      actor: 'ada',
+      ...{ alertId: judged!, disposition: 'REVIEWED', note: null, actor },
     })
-  }
-  console.log((await postgres.query('select * from cases')).rows)
-  await postgres.query('delete from alerts')
-  expect((await postgres.query('select * from cases')).rows).toEqual([])
+    await postgres.query('update alerts set case_id = null where tenant_id = $1', [tenantId])
+    const none = 'select from cases where tenant_id = $1'
+    expect((await postgres.query(none, [tenantId])).rowCount).toBe(0)
+    expect(await findCaseless(postgres)).toBe(tenantId)
+    expect(await placeAlerts(postgres, tenantId)).toBe(3)
+    expect(await placeAlerts(postgres, tenantId)).toBe(0)
+    expect(await findCaseless(postgres)).toBeNull()
+    expect(await findCaseOf(open[0]!)).toBe(await findCaseOf(open[1]!))
+    expect(await show(await findCaseOf(open[0]!))).toMatchObject({ state: 'OPEN', alerts: 2 })
+    expect(await show(await findCaseOf(judged!))).toMatchObject({ state: 'CLOSED', alerts: 1 })
+    expect((await postgres.query(differencesSql)).rows).toEqual([])
+  })
+})
+
+describe('next', () => {
+  const take = (tenantId: string, operator: string, body: object = {}) =>
+    takeNextCase(postgres, { tenantId, operator, ...nextCaseBody.parse(body) })
+
+  test('hands each of 500 cases out once to four analysts at the same time', async () => {
+    const tenantId = 'queue'
+    await insertBareTenants(postgres, [tenantId])
+    const alerts = Array.from({ length: 500 }, (_, n) =>
+      makeAlertCandidate({ tenantId, sessionId: `s${n}`, deviceId: `d${n}` }),
+    )
+    await raiseAlerts(postgres, alerts)
+    const taken: string[] = []
+    await Promise.all(
+      ['ada', 'bob', 'eve', 'joe'].map(async (operator) => {
+        for (;;) {
+          const one = await take(tenantId, operator)
+          if (one === null) return
+          taken.push(one.case_id)
+        }
+      }),
+    )
+    expect(taken).toHaveLength(500)
+    expect(new Set(taken).size).toBe(500)
+  })
+
+  test('passes over what is snoozed, assigned to others or open on a page of theirs', async () => {
+    const tenantId = 'passed'
+    await insertBareTenants(postgres, [tenantId])
+    const cases: string[] = []
+    for (const n of [1, 2, 3]) {
+      const [alertId] = await raise(tenantId, [`s${n}`], { deviceId: `d${n}`, riskScore: 90 - n })
+      cases.push(await findCaseOf(alertId!))
+    }
+    const [first, second, third] = cases as [string, string, string]
+    const byRisk = { sort: 'risk' }
+    await snoozeCase(postgres, {
+      ...{ caseId: first, scope, actor, nowMs: Date.now(), untilMs: Date.now() + 60_000 },
+    })
+    await enterCase(postgres, { caseId: second, operator: 'bob' })
+    expect((await take(tenantId, 'ada', byRisk))?.case_id).toBe(third)
+    await leaveCase(postgres, { caseId: second, operator: 'bob' })
+    const { case_id: got, leased_by: by } = (await take(tenantId, 'ada', byRisk))!
+    expect([got, by]).toEqual([second, 'ada'])
+    // A snooze that ends, and a lease that is left, bring cases back by themselves.
+    expect(await take(tenantId, 'eve', { ...byRisk, leave: second })).toBeNull()
+    await postgres.query(`update cases set snoozed_until = now() where case_id = $1`, [first])
+    expect((await take(tenantId, 'ada', { ...byRisk, leave: second }))?.case_id).toBe(first)
+    expect((await take(tenantId, 'eve', byRisk))?.case_id).toBe(second)
+  })
+})
+
+describe('a judgement', () => {
+  test('changes alerts, labels and lists together or not at all', async () => {
+    const tenantId = 'judged'
+    await insertBareTenants(postgres, [tenantId])
+    const alertIds = await raise(tenantId, ['s1', 's2'])
+    const caseId = await findCaseOf(alertIds[0]!)
+    const { version } = await show(caseId)
+    await raise(tenantId, ['s3'])
+    const list = { list: 'deny', reason: 'fraud', expires_at: '2100-01-01' }
+    const judgement = { disposition: 'CONFIRMED', list, label: { label: 'fraud' } }
+    const refusal = (error: unknown) => error as Problem
+    const unseen = await judge(caseId, { ...judgement, expected_version: version }).catch(refusal)
+    expect(unseen).toMatchObject({ code: 'case_changed', presentCase: { open_alerts: 3 } })
+    const late = { ...judgement, list: { ...list, expires_at: '2001-01-01' } }
+    expect(await judge(caseId, late).catch(refusal)).toMatchObject({ code: 'invalid_body' })
+    const count = async (table: string) =>
+      (await postgres.query(`select from ${table} where tenant_id = $1`, [tenantId])).rowCount
+    expect(await show(caseId)).toMatchObject({ state: 'OPEN', open_alerts: 3 })
+    expect([await count('labels'), await count('list_entries')]).toEqual([0, 0])
+    const present = (await show(caseId)).version
+    const done = await judge(caseId, { ...judgement, expected_version: present, note: 'frida' })
+    expect(done).toMatchObject({ judged: 3, case: { state: 'CLOSED', judged_by: actor } })
+    expect([done.label_ids.length, done.entry_ids.length]).toEqual([1, 1])
+    expect([await count('labels'), await count('list_entries')]).toEqual([1, 1])
+    expect(await count('alert_dispositions')).toBe(3)
+  })
+
+  test('of a case whose devices lost money is shown with it, each loss once', async () => {
+    const tenantId = 'money'
+    await insertBareTenants(postgres, [tenantId])
+    const [alertId] = await raise(tenantId, ['s1', 's2'])
+    const caseId = await findCaseOf(alertId!)
+    const label = { label: 'chargeback', amount: '20.50', currency: 'EUR', external_id: 'cb-1' }
+    await judge(caseId, { disposition: 'CONFIRMED', label })
+    await judge(caseId, { disposition: 'CONFIRMED', label: { ...label, amount: '30.00' } })
+    await judge(caseId, { disposition: 'CONFIRMED', label: { ...label, external_id: 'cb-2' } })
+    expect((await show(caseId)).money).toEqual([{ currency: 'EUR', amount: '50.50' }])
+  })
+})
+
+describe('alerts that are moved by hand', () => {
+  test('go to the case that theirs was merged into, until they are split off again', async () => {
+    const tenantId = 'moved'
+    await insertBareTenants(postgres, [tenantId])
+    const ofDevice = async (deviceId: string, sessionId: string) => {
+      const [alertId] = await raise(tenantId, [sessionId], { deviceId })
+      return { alertId: alertId!, caseId: await findCaseOf(alertId!) }
+    }
+    const a = await ofDevice('a', 's1')
+    const b = await ofDevice('b', 's2')
+    await addCaseNote(postgres, { caseId: a.caseId, note: 'a ring', scope, actor })
+    await mergeCases(postgres, { caseId: a.caseId, into: b.caseId, scope, actor })
+    const merged = await showCase(postgres, { caseId: b.caseId, scope })
+    expect(merged.case).toMatchObject({ alerts: 2, subject: { kind: 'device', id: 'b' } })
+    expect(merged.notes.map(({ note }) => note)).toEqual(['a ring'])
+    expect(await show(a.caseId)).toMatchObject({ merged_into: b.caseId, alerts: 0 })
+    expect((await ofDevice('a', 's3')).caseId).toBe(b.caseId)
+    const split = { caseId: b.caseId, alertIds: [a.alertId], scope, actor }
+    const { case: own, from } = await splitCase(postgres, split)
+    expect(own).toMatchObject({ alerts: 1, subject: { kind: 'device', id: 'a' } })
+    expect(from).toMatchObject({ alerts: 2 })
+    expect((await ofDevice('a', 's4')).caseId).toBe(own.case_id)
+    // What is split off without a subject of its own gets no new alerts.
+    const more = await ofDevice('b', 's5')
+    await splitCase(postgres, { ...split, alertIds: [more.alertId] })
+    expect((await ofDevice('b', 's6')).caseId).toBe(b.caseId)
+  })
+
+  test('leave no name of an erased device behind', async () => {
+    const tenantId = 'erased'
+    await insertBareTenants(postgres, [tenantId])
+    const [one] = await raise(tenantId, ['s1'], { deviceId: 'gone' })
+    const [two] = await raise(tenantId, ['s2'], { deviceId: 'stays' })
+    const into = await findCaseOf(one!)
+    await mergeCases(postgres, { caseId: await findCaseOf(two!), into, scope, actor })
+    await addCaseNote(postgres, { caseId: into, note: 'of a person', scope, actor })
+    const subject = { tenantId, kind: 'device', id: 'gone' } as const
+    await eraseAlerts(postgres, { subject, eventIds: [], sessionIds: [] })
+    const left = await showCase(postgres, { caseId: into, scope })
+    expect(left).toMatchObject({ case: { alerts: 1, subject: { id: 'stays' } }, notes: [] })
+  })
 })
