@@ -36,6 +36,23 @@ const hooked = {
   root: { su_binary: true, magisk_detected: true },
 }
 
+const password = 'three old clocks chime'
+
+/** A page of its own, where a new analyst is signed in. */
+async function joinAs({ running, page }: Story, email: string, name: string): Promise<Page> {
+  const { console: baseURL } = running.stack
+  const body = { email, role: 'analyst' }
+  const path = '/operators/invitations'
+  const { url } = await admin<{ url: string }>(running.stack, 'POST', path, body)
+  const opened = await openPage(page.context().browser()!, { baseURL })
+  await opened.page.goto(url)
+  await opened.page.getByLabel('Your name').fill(name)
+  await opened.page.getByLabel('Password').fill(password)
+  await opened.page.getByRole('button', { name: 'Create the account' }).click()
+  await opened.page.getByRole('button', { name: `Account of ${name}` }).waitFor()
+  return opened.page
+}
+
 export function describeAlerts(getStory: () => Story): void {
   let tenant: Tenant
   const list = (filters = '') => {
@@ -115,23 +132,8 @@ export function describeAlerts(getStory: () => Story): void {
     })
 
     it('keep a note that is being written for its author alone', async () => {
-      const { running } = getStory()
-      const { console: baseURL } = running.stack
-      const password = 'three old clocks chime'
-      const join = async (email: string, name: string) => {
-        const body = { email, role: 'analyst' }
-        const path = '/operators/invitations'
-        const { url } = await admin<{ url: string }>(running.stack, 'POST', path, body)
-        const opened = await openPage(getStory().page.context().browser()!, { baseURL })
-        await opened.page.goto(url)
-        await opened.page.getByLabel('Your name').fill(name)
-        await opened.page.getByLabel('Password').fill(password)
-        await opened.page.getByRole('button', { name: 'Create the account' }).click()
-        await opened.page.getByRole('button', { name: `Account of ${name}` }).waitFor()
-        return opened.page
-      }
-      await (await join('second@example.com', 'Second')).context().close()
-      const page = await join('first@example.com', 'First')
+      await (await joinAs(getStory(), 'second@example.com', 'Second')).context().close()
+      const page = await joinAs(getStory(), 'first@example.com', 'First')
       const id = (await list()).data[0]!.alert_id
       await page.goto(`/t/${tenant.tenant_id}/alerts/${id}`)
       const note = page.getByLabel('Note', { exact: true })
@@ -328,14 +330,11 @@ export function describeCases(getStory: () => Story): void {
     const body = toBody(tenant.tenant_id, { device, session, signals: hooked })
     await ingest(getStory().running.stack, tenant.hmac_secret, body)
   }
-  /** The subject of the case that is open on a page. */
-  const openSubject = async (page: Page) =>
-    (await page.locator('section[aria-label="Case"] h2 bdi').textContent()) ?? ''
-  const another = (page: Page, before: string) =>
+  const heading = (page: Page) => page.locator('section[aria-label="Case"] h2 bdi')
+  /** The subject of the next case that a page opens. */
+  const another = (page: Page, before = '') =>
     until('another case is open', async () => {
-      const heading = page.locator('section[aria-label="Case"] h2 bdi')
-      if ((await heading.count()) === 0) return null
-      const subject = await heading.textContent()
+      const [subject] = await heading(page).allTextContents()
       return subject === before ? null : subject
     })
 
@@ -358,7 +357,7 @@ export function describeCases(getStory: () => Story): void {
       expect(await findViolations(page)).toEqual([])
       expect(await findOverflow(page)).toBe(0)
       await press('g')
-      const judged = [await another(page, '')]
+      const judged = [await another(page)]
       await press('c')
       judged.push(await another(page, judged[0]!))
       // The next case is open, and the second key means the one that was judged.
@@ -384,7 +383,7 @@ export function describeCases(getStory: () => Story): void {
 
       await press('u')
       await page.getByText('Taken back: 1 alert open again', { exact: true }).waitFor()
-      expect(await another(page, '')).toBe(judged.at(-1))
+      expect(await another(page)).toBe(judged.at(-1))
       expect(await counts()).toMatchObject({ open: 1, closed: casesMade - 1 })
     })
 
@@ -392,7 +391,7 @@ export function describeCases(getStory: () => Story): void {
       const { page } = getStory()
       await page.goto(`/t/${tenant.tenant_id}/cases?live=off`)
       await page.keyboard.press('j')
-      const subject = await another(page, '')
+      const subject = await another(page)
       await page.getByRole('table', { name: 'Alerts of the case' }).waitFor()
       await raise(subject!, 'later')
       const read = async () => (await call<{ data: Case[] }>('cases?state=OPEN')).data[0]!
@@ -412,28 +411,18 @@ export function describeCases(getStory: () => Story): void {
     })
 
     it('are handed to one of two operators, who see each other and what the other does', async () => {
-      const { running, page } = getStory()
+      const { page } = getStory()
       for (const device of ['shared-1', 'shared-2', 'shared-3']) await raise(device)
       await until('three cases are open', async () => (await counts()).open === 3)
       const address = `/t/${tenant.tenant_id}/cases`
-      const body = { email: 'cleo@example.com', role: 'analyst' }
-      const path = '/operators/invitations'
-      const { url } = await admin<{ url: string }>(running.stack, 'POST', path, body)
-      const { page: other } = await openPage(page.context().browser()!, {
-        baseURL: running.stack.console,
-      })
-      await other.goto(url)
-      await other.getByLabel('Your name').fill('Cleo')
-      await other.getByLabel('Password').fill('three old clocks chime')
-      await other.getByRole('button', { name: 'Create the account' }).click()
-      await other.getByRole('button', { name: 'Account of Cleo' }).waitFor()
+      const other = await joinAs(getStory(), 'cleo@example.com', 'Cleo')
       for (const one of [page, other]) {
         await one.goto(address)
         await one.getByText('3 cases').waitFor()
         await one.getByRole('switch', { name: 'Live', exact: true }).waitFor()
       }
       await Promise.all([page.keyboard.press('g'), other.keyboard.press('g')])
-      const [mine, others] = [await another(page, ''), await another(other, '')]
+      const [mine, others] = [await another(page), await another(other)]
       expect(mine).not.toBe(others)
       // Whoever opens the other's case sees that they are there.
       const row = page.locator('[data-case]').filter({ hasText: others! })
@@ -442,7 +431,7 @@ export function describeCases(getStory: () => Story): void {
       await other.keyboard.press('c')
       await row.getByText('Closed').waitFor()
       await other.context().close()
-      expect(await openSubject(page)).toBe(others)
+      expect(await heading(page).textContent()).toBe(others)
     })
 
     it('are found by id, and from the pages of their alert and device', async () => {
@@ -459,7 +448,7 @@ export function describeCases(getStory: () => Story): void {
       expect(await findOverflow(page)).toBe(0)
       await page.getByRole('link', { name: subject.id }).first().click()
       await page.getByRole('link', { name: 'Open case' }).click()
-      expect(await another(page, '')).toBe(subject.id)
+      expect(await another(page)).toBe(subject.id)
       expect(new URL(page.url()).searchParams.get('case')).toBe(id)
     })
   })
