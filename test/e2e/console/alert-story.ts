@@ -390,6 +390,7 @@ export function describeCases(getStory: () => Story): void {
     it('that got an alert meanwhile are not judged before it was shown', async () => {
       const { page } = getStory()
       await page.goto(`/t/${tenant.tenant_id}/cases?live=off`)
+      await page.locator('[data-case]').waitFor()
       await page.keyboard.press('j')
       const subject = await another(page)
       await page.getByRole('table', { name: 'Alerts of the case' }).waitFor()
