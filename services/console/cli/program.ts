@@ -5,6 +5,7 @@
  */
 import { Command, CommanderError } from 'commander'
 import { alerts } from './alerts/alerts.ts'
+import { cases } from './alerts/cases.ts'
 import { analysts } from './analytics/analysts.ts'
 import { cookbook } from './analytics/cookbook.ts'
 import { attestation } from './attestation/attestation.ts'
@@ -41,6 +42,7 @@ const entries: readonly Entry[] = [
   secrets,
   verdictKeys,
   alerts,
+  cases,
   keys,
   lists,
   labels,

@@ -15,6 +15,7 @@ import type { Connections } from '../connections.ts'
 import type { KeyedDirectoryWriter } from '../tenants/directory.ts'
 import { countRotations } from '../tenants/rotation.ts'
 import { startBulkJobs } from './bulk-jobs.ts'
+import { startCases } from './cases.ts'
 import { startDirectoryReconciler } from './directory-reconciler.ts'
 import { createErasures } from './erasures.ts'
 import { createLearning } from './learning.ts'
@@ -65,6 +66,7 @@ export function startJobs(deps: JobDeps): Jobs {
       startListProjector({ ...common, sealer, findNats: connections.findNats }),
     'verdict keys': () => startVerdictKeys({ ...common, directory, sealer }),
     'bulk jobs': () => startBulkJobs(common),
+    cases: () => startCases(common),
     retention: () => createRetention(common).start(),
     replication: () => createReplication(common).start(),
     'prevalence spikes': () =>

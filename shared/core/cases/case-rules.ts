@@ -11,7 +11,7 @@ import {
   blockDueHoursDefault,
   reopenDaysDefault,
   reviewDueHoursDefault,
-} from '#shared/core/base/limits/cases.ts'
+} from '#shared/core/base/limits/alerts.ts'
 import type { CaseSubject, CaseSubjectKind } from './case.ts'
 
 /** A tenant's rules. */

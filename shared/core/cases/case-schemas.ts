@@ -28,7 +28,7 @@ import {
   casesPageMax,
   dueHoursMax,
   reopenDaysMax,
-} from '#shared/core/base/limits/cases.ts'
+} from '#shared/core/base/limits/alerts.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
 import {
   cursorParameter,

@@ -8,7 +8,7 @@ import { z } from 'zod'
 import {
   savedViewCharactersMax,
   savedViewNameCharactersMax,
-} from '#shared/core/base/limits/cases.ts'
+} from '#shared/core/base/limits/alerts.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 
 export const savedViewKinds = ['cases', 'alerts', 'events', 'sql'] as const

@@ -1,5 +1,5 @@
 /** What streams and metrics read of cases. */
-import { caseChangesAnnouncedMax } from '#shared/core/base/limits/cases.ts'
+import { caseChangesAnnouncedMax } from '#shared/core/base/limits/alerts.ts'
 import type { CaseState } from '#shared/core/cases/case.ts'
 import type { AnnouncedCases } from '#shared/core/cases/case-schemas.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'

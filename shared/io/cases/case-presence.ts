@@ -1,5 +1,5 @@
 /** Who has a case open. Any number of consoles serve pages, so it is kept in Postgres. */
-import { caseLeaseMs, casePresenceMs } from '#shared/core/base/limits/cases.ts'
+import { caseLeaseMs, casePresenceMs } from '#shared/core/base/limits/alerts.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 
 export type Here = { operator: string; since: string }

@@ -4,7 +4,7 @@
  * its transaction.
  */
 import { dayMs } from '#shared/core/base/instants.ts'
-import { caseSnoozeDaysMax, notesPerCaseMax } from '#shared/core/base/limits/cases.ts'
+import { caseSnoozeDaysMax, notesPerCaseMax } from '#shared/core/base/limits/alerts.ts'
 import { type CaseEventKind, type ShownCase, toCase } from '#shared/core/cases/case.ts'
 import type { CaseDetail } from '#shared/core/cases/case-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'

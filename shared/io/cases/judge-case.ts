@@ -2,7 +2,7 @@
  * Judges a case: sets the disposition of its open alerts, each with its own history and webhook,
  * and may label its devices or users and put them on a list. All of it is one transaction.
  */
-import { caseChangedAlertsMax, caseSubjectsMax } from '#shared/core/base/limits/cases.ts'
+import { caseChangedAlertsMax, caseSubjectsMax } from '#shared/core/base/limits/alerts.ts'
 import type { CaseSubjectKind } from '#shared/core/cases/case.ts'
 import type { Judged, JudgementBody } from '#shared/core/cases/case-schemas.ts'
 import { describeFault } from '#shared/core/http/fault-messages.ts'
@@ -53,7 +53,9 @@ export function judgeCase(db: Session, wanted: Judgement): Promise<Judged> {
       [caseId, actor],
     )
     const details = {
-      ...{ disposition, alerts: changed.length, note },
+      disposition,
+      alerts: changed.length,
+      note,
       ...(label === undefined ? {} : { label: label.label, labels: labelIds.length }),
       ...(list === undefined ? {} : { list: list.list, entries: entryIds.length }),
     }

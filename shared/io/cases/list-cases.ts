@@ -1,6 +1,6 @@
 /** The queue: pages of cases, how many there are by state, and one case with all about it. */
 import { z } from 'zod'
-import { caseHistoryMax, caseSubjectsMax } from '#shared/core/base/limits/cases.ts'
+import { caseHistoryMax, caseSubjectsMax } from '#shared/core/base/limits/alerts.ts'
 import { type ShownCase, toCase } from '#shared/core/cases/case.ts'
 import type {
   CaseCounts,

@@ -2,7 +2,7 @@
  * Moves alerts between cases: merges a case into another one, splits alerts off, and puts alerts
  * that have no case into one. What cases count follows by triggers.
  */
-import { caseChangedAlertsMax, caseStepAlerts } from '#shared/core/base/limits/cases.ts'
+import { caseChangedAlertsMax, caseStepAlerts } from '#shared/core/base/limits/alerts.ts'
 import type { CaseSubject, CaseSubjectKind, ShownCase } from '#shared/core/cases/case.ts'
 import { type CaseRules, toCaseSubject } from '#shared/core/cases/case-rules.ts'
 import { toSubjectKey } from '#shared/core/cases/raised-cases.ts'

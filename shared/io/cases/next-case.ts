@@ -3,7 +3,7 @@
  * another call looks at are passed over, so calls do not wait for one another.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { caseLeaseMs } from '#shared/core/base/limits/cases.ts'
+import { caseLeaseMs } from '#shared/core/base/limits/alerts.ts'
 import type { CaseFilter, CaseListRow, CaseSort } from '#shared/core/cases/case-schemas.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import {

@@ -2,8 +2,8 @@
  * Erases the alerts of a device or a user with their history and notes, their deliveries and
  * attempts, whose bodies name it too, bulk changes whose filter is its id, its entries on the allow
  * and deny lists, labels of it, its sessions and its events, corrections of its phone, its cases,
- * saved views and kept answers that hold its id. The counters move in the same transaction, so a total stays exact;
- * `seq` of the other alerts stays what it is, so an erasure leaves gaps in it.
+ * and saved views and kept answers that hold its id. The counters move in the same transaction, so
+ * a total stays exact; `seq` of the other alerts stays what it is, so an erasure leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { countCasesOf, eraseCasesOf } from '#shared/io/cases/erase-cases.ts'

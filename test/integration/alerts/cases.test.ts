@@ -18,23 +18,28 @@ import { showCase } from '#shared/io/cases/list-cases.ts'
 import { findCaseless, mergeCases, placeAlerts, splitCase } from '#shared/io/cases/move-alerts.ts'
 import { takeNextCase } from '#shared/io/cases/next-case.ts'
 import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
-import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
+import { createLog } from '#shared/io/process/log.ts'
 import { removeAlerts } from '#shared/io/retention/retention-store.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
-import {
-  type MigratedPostgres,
-  startMigratedPostgres,
-} from '../../support/servers/migrated-postgres.ts'
+import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
-let servers: MigratedPostgres
+let server: TestPostgres
 let postgres: Postgres
 
 beforeAll(async () => {
-  servers = await startMigratedPostgres({ connectionsMax: 16 })
-  postgres = servers.postgres
+  server = await startPostgres()
+  const url = await server.createMigratedDatabase()
+  // Changes wait for one another here, on a machine that may be busy.
+  const patient = { connectTimeoutMs: 60_000, lockTimeoutMs: 60_000, statementTimeoutMs: 60_000 }
+  const log = createLog('test', 'silent')
+  postgres = createPostgres(url, { role: 'test', log, connectionsMax: 8, ...patient })
 })
-afterAll(() => servers?.close())
+afterAll(async () => {
+  await postgres?.close()
+  await server?.stop()
+})
 
 const actor = 'ada@example.com'
 const scope = 'all' as const
@@ -62,7 +67,9 @@ const show = async (caseId: string) => (await showCase(postgres, { caseId, scope
 
 const judge = (caseId: string, judgement: object) =>
   judgeCase(postgres, {
-    ...{ caseId, scope, actor },
+    caseId,
+    scope,
+    actor,
     judgement: judgementBody.parse(judgement),
     nowMs: Date.now(),
   })
@@ -122,15 +129,20 @@ describe('what a case counts', () => {
       },
       bulk: async () => {
         const alertIds = (await ids('select alert_id as id from alerts')).slice(0, 20)
+        const by = { actor: 'admin', runningMax: 99 }
         const jobId = `blk_${sessions++}_${Math.floor(random() * 1e9)}`
         const job = await startBulkJob(postgres, {
-          ...{ jobId, tenantId, target: { alertIds }, actor: 'admin', note: null, runningMax: 99 },
+          ...by,
+          jobId,
+          tenantId,
+          target: { alertIds },
+          note: null,
           change: { sets: 'disposition', disposition: pick(dispositions) },
           expectedCount: alertIds.length,
         })
         if (typeof job !== 'object') return
         await stepBulkJob(postgres, jobId)
-        const undo = { jobId: `${jobId}u`, undoOf: jobId, scope, actor: 'admin', runningMax: 99 }
+        const undo = { ...by, jobId: `${jobId}u`, undoOf: jobId, scope }
         if (typeof (await startBulkUndo(postgres, undo)) === 'object') {
           await stepBulkJob(postgres, undo.jobId)
         }
@@ -239,9 +251,8 @@ describe('the rule', () => {
     await insertBareTenants(postgres, [tenantId])
     const open = await raise(tenantId, ['s1', 's2'])
     const [judged] = await raise(tenantId, ['s3'], { deviceId: 'device-2' })
-    await setDisposition(postgres, {
-      ...{ alertId: judged!, disposition: 'REVIEWED', note: null, actor },
-    })
+    const reviewed = { alertId: judged!, disposition: 'REVIEWED', note: null, actor } as const
+    await setDisposition(postgres, reviewed)
     await postgres.query('update alerts set case_id = null where tenant_id = $1', [tenantId])
     const none = 'select from cases where tenant_id = $1'
     expect((await postgres.query(none, [tenantId])).rowCount).toBe(0)
@@ -291,9 +302,9 @@ describe('next', () => {
     }
     const [first, second, third] = cases as [string, string, string]
     const byRisk = { sort: 'risk' }
-    await snoozeCase(postgres, {
-      ...{ caseId: first, scope, actor, nowMs: Date.now(), untilMs: Date.now() + 60_000 },
-    })
+    const nowMs = Date.now()
+    const snooze = { caseId: first, scope, actor, nowMs, untilMs: nowMs + 60_000 }
+    await snoozeCase(postgres, snooze)
     await enterCase(postgres, { caseId: second, operator: 'bob' })
     expect((await take(tenantId, 'ada', byRisk))?.case_id).toBe(third)
     await leaveCase(postgres, { caseId: second, operator: 'bob' })

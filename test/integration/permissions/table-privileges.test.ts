@@ -155,6 +155,8 @@ const alertsAndDeliveries = {
   'read what is delivered': 'select body from deliveries',
   'end a delivery': `update deliveries set state = 'delivered'`,
   'read what receivers answered': 'select answer from delivery_attempts',
+  'change what a case counts': 'update cases set open_count = 0',
+  'read notes of a case': 'select note from case_notes',
 }
 
 type Tries = Record<string, string>
@@ -172,6 +174,7 @@ const forbidden: Record<string, Tries> = {
       'raise an alert',
       'make a delivery',
       'change a counter',
+      'change what a case counts',
       'read what is delivered',
     ),
   },
