@@ -11,6 +11,7 @@ import { Time } from '../../components/time/time.tsx'
 import { counted } from '../../components/words.ts'
 import type { Alert } from '../alert/alert.ts'
 import { dispositionText } from '../alert/disposition.tsx'
+import { By } from '../alert/history.tsx'
 import { ConnectionFact } from '../entities/connection.tsx'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import type { Case, CaseRecord } from './case.ts'
@@ -48,8 +49,16 @@ export function CaseFacts({ record, worst }: { record: CaseRecord; worst: Alert 
   const facts: [string, ReactNode][] = [
     ['Flags', toFlagNames(shown.flags)],
     ['Assignee', shown.assignee ?? <span className="text-muted">unassigned</span>],
+    ...(shown.judged_by === null
+      ? []
+      : [
+          [
+            'Last judged',
+            <By at={shown.judged_at ?? shown.latest_alert_at} key="judged" who={shown.judged_by} />,
+          ] satisfies [string, ReactNode],
+        ]),
     ...(money === '' ? [] : [['Lost', money] satisfies [string, ReactNode]]),
-    ['Earlier verdicts', <Verdicts key="verdicts" shown={shown} worst={worst} />],
+    ['Verdicts so far', <Verdicts key="verdicts" shown={shown} worst={worst} />],
     [
       'Users',
       <Names key="users" names={users}>

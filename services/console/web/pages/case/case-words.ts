@@ -1,9 +1,9 @@
 /** Cases in words. Pure. */
 import { findFlag } from '#shared/core/alerts/alert-sentence.ts'
-import type { Case } from './case.ts'
+import type { CaseSubjectKind } from '#shared/core/cases/case.ts'
 
 /** For the start of a line. */
-export const subjectNames: Readonly<Record<Case['subject']['kind'], string>> = {
+export const subjectNames: Readonly<Record<CaseSubjectKind, string>> = {
   phone: 'Phone',
   device: 'Device',
   user: 'User',
@@ -13,11 +13,11 @@ export const subjectNames: Readonly<Record<Case['subject']['kind'], string>> = {
 export const nameFlags = (codes: readonly string[]): string =>
   codes.map((code) => findFlag(code)?.name ?? code).join(', ')
 
-export const toFlagNames = (flags: Case['flags']): string =>
+export const toFlagNames = (flags: readonly { code: string }[]): string =>
   nameFlags(flags.map(({ code }) => code))
 
 /** What was lost, by currency: `129.90 EUR, 40 USD`. */
-export const toMoneyText = (sums: Case['money']): string =>
+export const toMoneyText = (sums: readonly { amount: string; currency: string }[]): string =>
   sums.map(({ amount, currency }) => `${amount} ${currency}`).join(', ')
 
 /** How long before its due time a case is shown as urgent. */

@@ -1,6 +1,6 @@
 /** Until when a case waits. An alert that comes meanwhile is shown when it wakes. */
 import { type FormEvent, useState } from 'react'
-import { caseSnoozeDaysMax } from '#shared/core/base/limits/cases.ts'
+import { caseSnoozeDaysMax } from '#shared/core/base/limits/alerts.ts'
 import { Button } from '../../components/button.tsx'
 import { Dialog, DialogActions } from '../../components/dialog.tsx'
 import { Select } from '../../components/field.tsx'

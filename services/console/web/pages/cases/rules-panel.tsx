@@ -1,7 +1,7 @@
 /** How alerts of a tenant fall into cases, and until when each is due. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { dueHoursMax, reopenDaysMax } from '#shared/core/base/limits/cases.ts'
+import { dueHoursMax, reopenDaysMax } from '#shared/core/base/limits/alerts.ts'
 import { ApiProblem } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Input, Select } from '../../components/field.tsx'

@@ -1,7 +1,7 @@
 /** The menu of saved views of the queue, which the server keeps and colleagues can see. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { savedViewNameCharactersMax } from '#shared/core/base/limits/cases.ts'
+import { savedViewNameCharactersMax } from '#shared/core/base/limits/alerts.ts'
 import { api, ok } from '../../../api/client.ts'
 import { Button } from '../../../components/button.tsx'
 import { Dialog, DialogActions } from '../../../components/dialog.tsx'
