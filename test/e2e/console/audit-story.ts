@@ -74,6 +74,28 @@ export function describeAudit(getStory: () => AuditStory): void {
     return /^[[{]/.test(text) ? JSON.parse(text) : text
   }
 
+  /** Every change of cases and saved views. @param alertId one of two open alerts, each in a case */
+  const workOnCases = async (of: string, alertId: string, email: string): Promise<void> => {
+    const soon = new Date(Date.now() + 3_600_000).toISOString()
+    type Next = { case: { case_id: string } }
+    const one = ((await act('POST', `${of}/cases/next`, {})) as Next).case.case_id
+    const other = ((await act('POST', `${of}/cases/next`, {})) as Next).case.case_id
+    await act('PUT', `/cases/${one}/assignee`, { assignee: email })
+    await act('POST', `/cases/${one}/notes`, { note: 'A note' })
+    await act('PUT', `/cases/${one}/snooze`, { until: soon })
+    await act('PUT', `/cases/${one}/snooze`, { until: null })
+    await act('POST', `/cases/${other}/merge`, { into: one })
+    await act('POST', `/cases/${one}/split`, { alert_ids: [alertId] })
+    await act('POST', `/cases/${one}/judgement`, { disposition: 'REVIEWED' })
+    const hours = { block_due_hours: 2, review_due_hours: 8 }
+    await act('PUT', `${of}/case-rules`, { group_by: 'device', reopen_days: 1, ...hours })
+    const view = { kind: 'cases', name: 'Mine', query: { assignee: 'me' } }
+    const { view_id: viewId } = (await act('POST', `${of}/saved-views`, view)) as {
+      view_id: string
+    }
+    await act('DELETE', `${of}/saved-views/${viewId}`)
+  }
+
   describe('the audit log', () => {
     let tenant: Tenant
     let alertId = ''
@@ -115,7 +137,8 @@ export function describeAudit(getStory: () => AuditStory): void {
       await act('POST', `${of}/sql`, { sql: 'select 1' })
       const body = toBody(slug)
       await act('POST', `${of}/signature-check`, { body, signature: '' })
-      // Alerts.
+      // Alerts, and their cases.
+      await workOnCases(of, alertId, email)
       await act('POST', `/alerts/${alertId}/disposition`, { disposition: 'REVIEWED' })
       await act('PUT', `/alerts/${alertId}/assignee`, { assignee: email })
       await act('POST', `/alerts/${alertId}/notes`, { note: 'A note' })

@@ -60,7 +60,8 @@ export function describeAlertWork(getRunning: () => TestStack): void {
         seen.push(...page.data)
         cursor = page.next_cursor
       }
-      expect(seen).toEqual(alerts.map((alert) => ({ ...alert, assignee: null, notes: 0 })))
+      const work = { assignee: null, notes: 0, case_id: expect.stringMatching(/^cas_/) }
+      expect(seen).toEqual(alerts.map((alert) => ({ ...alert, ...work })))
     })
 
     it('accepts the same filters, and the assignee', async () => {
