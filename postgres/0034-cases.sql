@@ -48,6 +48,9 @@ create table cases (
   flags jsonb not null default '{}',
   first_alert_at timestamptz(3) not null,
   latest_alert_at timestamptz(3) not null,
+  -- Indexed in place of the column above: a raise that changes no index makes no new entries.
+  latest_hour timestamptz not null
+    generated always as (date_bin('1 hour', latest_alert_at, 'epoch')) stored,
   -- When the first of its open alerts is overdue, by these hours of the tenant's rules.
   due_at timestamptz(3) not null default 'infinity',
   block_due_hours integer not null,
@@ -64,21 +67,31 @@ create table cases (
   leased_until timestamptz(3),
   -- Rises with every change of its alerts.
   version bigint not null default 1,
-  -- `case_seq` of its last change.
-  change_seq bigint not null default 0,
   constraint open_alerts_are_alerts check (open_count between 0 and alert_count),
   constraint an_open_case_is_due check ((open_count > 0) = (due_at < 'infinity')),
   constraint a_closed_case_has_an_end check ((open_count > 0) = (closed_at is null)),
   constraint only_open_cases_are_snoozed check (open_count > 0 or snoozed_until is null),
   constraint a_lease_has_both check ((leased_by is null) = (leased_until is null))
-);
+) with (fillfactor = 70);
 create index cases_of_a_subject on cases (tenant_id, subject_kind, subject_id);
 create index cases_merged on cases (merged_into) where merged_into is not null;
-create index cases_by_latest on cases (tenant_id, latest_alert_at desc, case_id desc);
-create index cases_by_due on cases (tenant_id, due_at, case_id) where open_count > 0;
+create index cases_by_latest on cases (tenant_id, latest_hour desc);
+create index cases_by_due on cases (tenant_id, due_at, case_id) where closed_at is null;
 create index cases_by_risk
-  on cases (tenant_id, risk_score desc, latest_alert_at desc, case_id desc) where open_count > 0;
-create index cases_by_change on cases (tenant_id, change_seq);
+  on cases (tenant_id, risk_score desc, first_alert_at desc, case_id desc)
+  where closed_at is null;
+
+-- Which cases each change was of, for a minute: streams tell pages.
+create table case_changes (
+  tenant_id text not null,
+  -- `case_seq` of the change.
+  seq bigint not null,
+  -- Null when they are too many to name.
+  case_ids text[],
+  at timestamptz not null default clock_timestamp(),
+  primary key (tenant_id, seq)
+);
+create index case_changes_by_age on case_changes (at);
 
 create table case_notes (
   note_id bigint generated always as identity primary key,
@@ -138,6 +151,9 @@ declare
 begin
   update public.alert_sequences set case_seq = case_seq + 1
   where tenant_id = of_tenant returning case_seq into seq;
+  if seq is not null then
+    insert into public.case_changes (tenant_id, seq, case_ids) values (of_tenant, seq, ids);
+  end if;
   update public.cases as c set
     alert_count = present.alert_count,
     open_count = present.open_count,
@@ -157,8 +173,7 @@ begin
     snoozed_until = case when present.open_count > 0 then c.snoozed_until end,
     leased_by = case when present.open_count > 0 then c.leased_by end,
     leased_until = case when present.open_count > 0 then c.leased_until end,
-    version = c.version + 1,
-    change_seq = coalesce(seq, 0)
+    version = c.version + 1
   from unnest(ids) as wanted (id)
   cross join lateral (
     select count(*) as alert_count,

@@ -80,9 +80,9 @@ export function addAlertStreamRoute(
     )
     if (behind.length === 0) return
     const from = Math.min(...behind.map(({ caseSeq }) => caseSeq))
-    const changed = await findChangedCases(postgres, tenantId, from)
+    const changed = await findChangedCases(postgres, tenantId, { after: from, upTo: present })
     for (const stream of behind) {
-      if (changed.cases.length > 0) {
+      if (changed.cases.length > 0 || changed.more) {
         stream.out.write(`event: cases\ndata: ${JSON.stringify(changed)}\n\n`)
       }
       stream.caseSeq = present

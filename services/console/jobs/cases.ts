@@ -1,9 +1,9 @@
 /**
- * Puts alerts that have no case into one, and counts cases for metrics. Alerts are without a case
+ * Puts alerts that have no case into one, counts cases for metrics, and forgets told changes. Alerts are without a case
  * when an older release raised them: before an upgrade, or beside this one during it. Any console
  * does any step; a step is under the lock of the tenant's alerts, so none is done twice.
  */
-import { countOpenCases } from '#shared/io/cases/case-changes.ts'
+import { countOpenCases, removeToldChanges } from '#shared/io/cases/case-changes.ts'
 import { findCaseless, placeAlerts } from '#shared/io/cases/move-alerts.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -33,6 +33,7 @@ export function startCases(deps: { postgres: Postgres; log: Log; metrics: Metric
         placed.inc(await placeAlerts(postgres, tenantId))
         await pause(stepPauseMs, signal)
       }
+      await removeToldChanges(postgres)
       const counts = await countOpenCases(postgres)
       open.set(counts.open)
       breached.set(counts.breached)

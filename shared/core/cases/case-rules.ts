@@ -12,7 +12,7 @@ import {
   reopenDaysDefault,
   reviewDueHoursDefault,
 } from '#shared/core/base/limits/alerts.ts'
-import type { CaseSubject, CaseSubjectKind } from './case.ts'
+import type { CaseSubject, CaseSubjectKind, FlagCounts } from './case.ts'
 
 /** A tenant's rules. */
 export type CaseRules = {
@@ -50,6 +50,7 @@ export type PresentCase = {
   caseId: string
   /** When the last of its alerts was judged; null while it is open. */
   closedAtMs: number | null
+  flags: FlagCounts
 }
 
 /** What a new alert does to the case of its subject. */
@@ -60,7 +61,7 @@ export type CaseStep = 'join' | 'reopen' | 'begin'
  * @param atMs when the alert is raised
  */
 export function decideCase(
-  present: PresentCase | null,
+  present: Pick<PresentCase, 'closedAtMs'> | null,
   { reopenDays }: Pick<CaseRules, 'reopenDays'>,
   atMs: number,
 ): CaseStep {

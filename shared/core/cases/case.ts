@@ -105,3 +105,10 @@ export function countFlags(reasons: readonly (readonly Pick<Reason, 'code'>[])[]
   }
   return Object.fromEntries(counts)
 }
+
+/** The flags of alerts that are counted apart. */
+export function addFlags(some: FlagCounts, more: FlagCounts): FlagCounts {
+  const sums = new Map(Object.entries(some))
+  for (const [code, alerts] of Object.entries(more)) sums.set(code, (sums.get(code) ?? 0) + alerts)
+  return Object.fromEntries(sums)
+}

@@ -1,7 +1,7 @@
 /** The cases of alerts that are raised together: which case each falls into, and what cases gain. */
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import type { Decision } from '#shared/core/alerts/dispositions.ts'
-import { type CaseSubject, countFlags, type FlagCounts } from './case.ts'
+import { addFlags, type CaseSubject, countFlags, type FlagCounts } from './case.ts'
 import {
   type CaseRules,
   decideCase,
@@ -23,6 +23,7 @@ export type RaisedCase = {
   alerts: number
   riskScore: number
   action: Decision
+  /** Of all alerts of the case. */
   flags: FlagCounts
   firstMs: number
   latestMs: number
@@ -67,7 +68,7 @@ export function raiseIntoCases(
   },
 ): { caseIds: string[]; cases: RaisedCase[] } {
   const bySubject = new Map<string, string>()
-  const groups = new Map<string, { of: Omit<RaisedCase, CountedField>; alerts: DatedAlert[] }>()
+  const groups = new Map<string, Group>()
   const caseIds = alerts.map((alert) => {
     const rules = rulesOf(alert.candidate.tenantId)
     const about = toRaisedSubject(alert.candidate, rules)
@@ -85,9 +86,10 @@ export function raiseIntoCases(
     const step = decideCase(present, rules, createdAtMs)
     const caseId = step === 'begin' ? newCaseId() : present!.caseId
     const reopened = step === 'reopen'
+    const flags = step === 'begin' ? {} : present!.flags
     // Two subjects fall into one case when their cases were merged.
     if (!groups.has(caseId)) {
-      groups.set(caseId, { of: { caseId, ...about, reopened, rules }, alerts: [] })
+      groups.set(caseId, { of: { caseId, ...about, reopened, rules }, flags, alerts: [] })
     }
     return caseId
   }
@@ -95,20 +97,17 @@ export function raiseIntoCases(
 
 type CountedField = 'alerts' | 'riskScore' | 'action' | 'flags' | 'firstMs' | 'latestMs' | 'dueMs'
 
-function toRaised({
-  of,
-  alerts,
-}: {
-  of: Omit<RaisedCase, CountedField>
-  alerts: readonly DatedAlert[]
-}): RaisedCase {
+/** Alerts of one case that are raised together, and the flags of those that are there. */
+type Group = { of: Omit<RaisedCase, CountedField>; flags: FlagCounts; alerts: DatedAlert[] }
+
+function toRaised({ of, flags, alerts }: Group): RaisedCase {
   const times = alerts.map(({ createdAtMs }) => createdAtMs)
   return {
     ...of,
     alerts: alerts.length,
     riskScore: Math.max(...alerts.map(({ candidate }) => candidate.riskScore)),
     action: alerts.some(({ candidate }) => candidate.action === 'BLOCK') ? 'BLOCK' : 'REVIEW',
-    flags: countFlags(alerts.map(({ candidate }) => candidate.reasons)),
+    flags: addFlags(flags, countFlags(alerts.map(({ candidate }) => candidate.reasons))),
     firstMs: Math.min(...times),
     latestMs: Math.max(...times),
     dueMs: Math.min(

@@ -40,6 +40,7 @@ export const postgresPrivileges = {
     cases: count,
     case_rules: read,
     case_events: ['insert(case_id, kind, actor, at)'],
+    case_changes: ['insert(tenant_id, seq, case_ids)'],
     deliveries: add,
     // Written by a trigger of `deliveries`.
     replication_changes: add,
@@ -125,7 +126,8 @@ export const postgresPrivileges = {
         ...['list_entries', 'list_shards', 'connection_lists', 'phone_corrections'],
         'identity_parameters',
         ...['labels', 'label_totals'],
-        ...['cases', 'case_rules', 'case_notes', 'case_events', 'case_presence', 'saved_views'],
+        ...['cases', 'case_rules', 'case_notes', 'case_events', 'case_presence'],
+        ...['case_changes', 'saved_views'],
         ...[
           'replication_changes',
           'replication_removals',

@@ -30,9 +30,9 @@ export type CaseSelection = { tenantId: string; filter: CaseFilter; caller: stri
 
 const snoozed = `coalesce(c.snoozed_until > now(), false)`
 const stateConditions = {
-  OPEN: `(c.open_count > 0 and not ${snoozed})`,
-  SNOOZED: `(c.open_count > 0 and ${snoozed})`,
-  CLOSED: 'c.open_count = 0',
+  OPEN: `(c.closed_at is null and not ${snoozed})`,
+  SNOOZED: `(c.closed_at is null and ${snoozed})`,
+  CLOSED: 'c.closed_at is not null',
 }
 
 /** SQL: what a case `c` of the selection fulfils. */
@@ -45,7 +45,7 @@ export function toCaseConditions(
     `c.tenant_id = ${bind(tenantId, 'text')}`,
     'c.merged_into is null',
     // Said apart, so that the indexes of open cases serve.
-    ...(state === undefined || state.includes('CLOSED') ? [] : ['c.open_count > 0']),
+    ...(state === undefined || state.includes('CLOSED') ? [] : ['c.closed_at is null']),
     ...(state === undefined ? [] : [`(${state.map((one) => stateConditions[one]).join(' or ')})`]),
     ...(action === undefined ? [] : [`c.action = any(${bind([...action], 'text[]')})`]),
     ...(min_risk === undefined ? [] : [`c.risk_score >= ${bind(min_risk, 'integer')}`]),
@@ -66,7 +66,13 @@ export function toCaseConditions(
 }
 
 /** Where a page ended, by the columns of its order. */
-export type CasePosition = { dueMs: number | null; risk: number; latestMs: number; caseId: string }
+export type CasePosition = {
+  dueMs: number | null
+  risk: number
+  firstMs: number
+  latestMs: number
+  caseId: string
+}
 
 const toSqlDue = (ms: number | null): string => (ms === null ? 'infinity' : toTime(ms))
 
@@ -81,15 +87,21 @@ export const caseOrders: Record<
       `(c.due_at, c.case_id) > (${bind(toSqlDue(dueMs), 'timestamptz')}, ${bind(caseId, 'text')})`,
   },
   risk: {
-    orderBy: 'c.risk_score desc, c.latest_alert_at desc, c.case_id desc',
-    after: ({ risk, latestMs, caseId }, bind) =>
-      `(c.risk_score, c.latest_alert_at, c.case_id) < (${bind(risk, 'integer')}, ` +
-      `${bind(toTime(latestMs), 'timestamptz')}, ${bind(caseId, 'text')})`,
+    orderBy: 'c.risk_score desc, c.first_alert_at desc, c.case_id desc',
+    after: ({ risk, firstMs, caseId }, bind) =>
+      `(c.risk_score, c.first_alert_at, c.case_id) < (${bind(risk, 'integer')}, ` +
+      `${bind(toTime(firstMs), 'timestamptz')}, ${bind(caseId, 'text')})`,
   },
   latest: {
-    orderBy: 'c.latest_alert_at desc, c.case_id desc',
-    after: ({ latestMs, caseId }, bind) =>
-      `(c.latest_alert_at, c.case_id) < (${bind(toTime(latestMs), 'timestamptz')}, ` +
-      `${bind(caseId, 'text')})`,
+    // The hour has the index; rows of an hour are sorted.
+    orderBy: 'c.latest_hour desc, c.latest_alert_at desc, c.case_id desc',
+    after: ({ latestMs, caseId }, bind) => {
+      const at = bind(toTime(latestMs), 'timestamptz')
+      const hour = `date_bin('1 hour', ${at}, 'epoch')`
+      return (
+        `c.latest_hour <= ${hour} and ` +
+        `(c.latest_alert_at, c.case_id) < (${at}, ${bind(caseId, 'text')})`
+      )
+    },
   },
 }

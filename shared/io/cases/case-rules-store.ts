@@ -5,6 +5,7 @@ import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { readCaseRules } from '#shared/io/alerts/cases/present-cases.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
+import { tellCases } from './case-changes.ts'
 
 const toView = (rules: CaseRules): CaseRulesView => ({
   group_by: rules.groupBy,
@@ -36,21 +37,16 @@ export function setCaseRules(
       [tenantId, rules.group_by, rules.reopen_days, rules.block_due_hours, rules.review_due_hours],
     )
     await tx.query(
-      `with told as (
-         update alert_sequences set case_seq = case_seq + 1 where tenant_id = $1
-         returning case_seq)
-       update cases as c set block_due_hours = $2, review_due_hours = $3,
-         change_seq = told.case_seq,
-         due_at = (
-           select min(a.created_at + case a.action when 'BLOCK' then $2 else $3 end
-             * interval '1 hour')
-           from alerts as a
-           where a.tenant_id = $1 and a.case_id = c.case_id and a.disposition = 'OPEN')
-       from told
-       where c.tenant_id = $1 and c.open_count > 0
+      `update cases as c set block_due_hours = $2, review_due_hours = $3, due_at = (
+         select min(a.created_at + case a.action when 'BLOCK' then $2 else $3 end
+           * interval '1 hour')
+         from alerts as a
+         where a.tenant_id = $1 and a.case_id = c.case_id and a.disposition = 'OPEN')
+       where c.tenant_id = $1 and c.closed_at is null
          and (c.block_due_hours, c.review_due_hours) <> ($2, $3)`,
       [tenantId, rules.block_due_hours, rules.review_due_hours],
     )
+    await tellCases(tx, tenantId, null)
     await insertAudit(tx, { actor, tenantId, action: 'case_rules.set', before, after: rules })
     return rules
   })

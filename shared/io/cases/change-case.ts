@@ -12,6 +12,7 @@ import type { TenantScope } from '#shared/core/operators/roles.ts'
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import { type Queryable, type Session, toTime } from '#shared/io/postgres/postgres.ts'
+import { tellCases } from './case-changes.ts'
 import { type FoundCase, foundCaseColumns } from './case-columns.ts'
 import { caseNotFound, findCase, readCase } from './list-cases.ts'
 
@@ -54,12 +55,12 @@ async function updateCase(
   set: string,
   values: readonly unknown[],
 ): Promise<void> {
-  await tx.query(
-    `with told as (
-       update alert_sequences set case_seq = case_seq + 1 where tenant_id = $1 returning case_seq)
-     update cases set change_seq = told.case_seq, ${set} from told where case_id = $2`,
-    [tenantId, caseId, ...values],
-  )
+  await tellCases(tx, tenantId, [caseId])
+  await tx.query(`update cases set ${set} where tenant_id = $1 and case_id = $2`, [
+    tenantId,
+    caseId,
+    ...values,
+  ])
 }
 
 /**

@@ -39,6 +39,7 @@ const positionSchema = z.tuple([
   instantMsSchema,
   z.int().min(0).max(100),
   instantMsSchema,
+  instantMsSchema,
   z.string().max(26),
 ])
 
@@ -85,16 +86,14 @@ const toBound = (filter: CaseFilter) => filterNames.map((name) => filter[name] ?
 const toEnd = (row: FoundCase) => [
   row.due_at?.getTime() ?? neverMs,
   row.risk_score,
+  row.first_alert_at.getTime(),
   row.latest_alert_at.getTime(),
   row.case_id,
 ]
 
-const toPosition = ([dueMs, risk, latestMs, caseId]: [
-  number,
-  number,
-  number,
-  string,
-]): CasePosition => ({ dueMs: dueMs === neverMs ? null : dueMs, risk, latestMs, caseId })
+const toPosition = ([dueMs, risk, firstMs, latestMs, caseId]: z.output<
+  typeof positionSchema
+>): CasePosition => ({ dueMs: dueMs === neverMs ? null : dueMs, risk, firstMs, latestMs, caseId })
 
 /** Cases with what is read beside them. */
 export async function withReads(
@@ -119,9 +118,9 @@ export async function countCases(
 ): Promise<CaseCounts> {
   const { bind, values } = createBind()
   const { rows } = await db.query<CaseCounts>(
-    `select count(*) filter (where c.open_count > 0 and not ${isSnoozed}) as open,
-       count(*) filter (where c.open_count > 0 and ${isSnoozed}) as snoozed,
-       count(*) filter (where c.open_count = 0) as closed,
+    `select count(*) filter (where c.closed_at is null and not ${isSnoozed}) as open,
+       count(*) filter (where c.closed_at is null and ${isSnoozed}) as snoozed,
+       count(*) filter (where c.closed_at is not null) as closed,
        count(*) filter (where c.due_at <= now()) as breached
      from cases as c where ${toCaseConditions({ ...selection, filter }, bind).join(' and ')}`,
     values,

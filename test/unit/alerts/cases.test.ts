@@ -36,7 +36,7 @@ describe('what a new alert does', () => {
     ['opens one whose end is ahead of the clock', day, 7, 0, 'reopen'],
     ['never opens one when the rule has no days', 0, 0, 0, 'begin'],
   ] as const)('%s', (name, closedAtMs, reopenDays, atMs, step) => {
-    const present = name.includes('without') ? null : { caseId: 'cas_1', closedAtMs }
+    const present = name.includes('without') ? null : { closedAtMs }
     expect(decideCase(present, { reopenDays }, atMs)).toBe(step)
   })
 
@@ -58,7 +58,7 @@ test('alerts that are raised together join one case of each subject, also of mer
     createdAtMs: 1_000 + n,
   })
   const key = (id: string) => toSubjectKey({ tenantId: 'a', subject: { kind: 'device', id } })
-  const open = { caseId: 'cas_open', closedAtMs: null }
+  const open = { caseId: 'cas_open', closedAtMs: null, flags: { ROOTED: 5, EMULATOR: 1 } }
   const { caseIds, cases } = raiseIntoCases(
     [raise('new', 1), raise('b', 2), raise('new', 3, 'BLOCK'), raise('c', 4)],
     {
@@ -82,7 +82,13 @@ test('alerts that are raised together join one case of each subject, also of mer
       latestMs: 1_003,
       dueMs: 1_003 + 4 * hour,
     },
-    { caseId: 'cas_open', alerts: 2, reopened: false, subject: { id: 'b' } },
+    {
+      caseId: 'cas_open',
+      alerts: 2,
+      reopened: false,
+      subject: { id: 'b' },
+      flags: { ROOTED: 7, EMULATOR: 1 },
+    },
   ])
 })
 

@@ -1,6 +1,6 @@
 /** The rules of tenants, and the cases that the next alerts of subjects fall into. */
 import { randomBytes } from 'node:crypto'
-import type { CaseSubjectKind } from '#shared/core/cases/case.ts'
+import type { CaseSubjectKind, FlagCounts } from '#shared/core/cases/case.ts'
 import {
   type CaseRules,
   defaultCaseRules,
@@ -51,13 +51,19 @@ export async function findPresentCases(
   wanted: readonly TenantSubject[],
 ): Promise<Map<string, PresentCase>> {
   const distinct = [...new Map(wanted.map((one) => [toSubjectKey(one), one])).values()]
-  const { rows } = await tx.query<{ place: number; case_id: string; closed_ms: number | null }>({
+  const { rows } = await tx.query<{
+    place: number
+    case_id: string
+    closed_ms: number | null
+    flags: FlagCounts
+  }>({
     name: 'find-present-cases',
-    text: `select place, found.case_id, (extract(epoch from closed_at) * 1000)::float8 as closed_ms
+    text: `select place, found.case_id, flags, (extract(epoch from closed_at) * 1000)::float8 as closed_ms
            from unnest($1::text[], $2::text[], $3::text[]) with ordinality
              as wanted (tenant_id, kind, id, place)
            cross join lateral (
              select coalesce(target.case_id, c.case_id) as case_id,
+               coalesce(target.flags, c.flags) as flags,
                case when target.case_id is null then c.closed_at else target.closed_at end
                  as closed_at
              from cases as c left join cases as target on target.case_id = c.merged_into
@@ -74,9 +80,9 @@ export async function findPresentCases(
     ],
   })
   return new Map(
-    rows.map(({ place, case_id: caseId, closed_ms: closedAtMs }) => [
+    rows.map(({ place, case_id: caseId, closed_ms: closedAtMs, flags }) => [
       toSubjectKey(distinct[place - 1]!),
-      { caseId, closedAtMs },
+      { caseId, closedAtMs, flags },
     ]),
   )
 }
