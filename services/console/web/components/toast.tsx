@@ -30,6 +30,10 @@ export function toast(text: string, more: { onUndo?: () => void } = {}): number 
 /** Removes a note, for example one that has turned out wrong. */
 export const dismissToast = (id: number): void => change(toasts.filter((one) => one.id !== id))
 
+/** The newest note that offers to undo something, as its id; 0 without one. */
+export const newestUndo = (): number =>
+  toasts.findLast(({ onUndo }) => onUndo !== undefined)?.id ?? 0
+
 /** Undoes what the newest note that is still shown offers to undo. */
 export function undoLast(): void {
   const last = toasts.findLast(({ onUndo }) => onUndo !== undefined)

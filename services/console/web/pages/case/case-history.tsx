@@ -74,20 +74,28 @@ function EventText({ event: { kind, details }, tenant }: { event: Event; tenant:
       const to = textOf(details.to)
       return to === null ? 'Unassigned' : `Assigned to ${to}`
     },
-    merged: () => (
-      <>
-        {countOf(details.alerts)} merged from <CaseLink id={details.from} tenant={tenant} /> into{' '}
-        <CaseLink id={details.into} tenant={tenant} />
-      </>
-    ),
-    split: () => (
-      <>
-        {countOf(details.alerts)} split off from <CaseLink id={details.from} tenant={tenant} /> into{' '}
-        <CaseLink id={details.into} tenant={tenant} />
-      </>
-    ),
+    merged: () => <Moved details={details} how="merged" tenant={tenant} />,
+    split: () => <Moved details={details} how="split off" tenant={tenant} />,
   }
   return <span>{texts[kind]()}</span>
+}
+
+/** Alerts that went from one case into another. */
+function Moved({
+  details: { alerts, from, into },
+  how,
+  tenant,
+}: {
+  details: Event['details']
+  how: string
+  tenant: string
+}) {
+  return (
+    <>
+      {countOf(alerts)} {how} from <CaseLink id={from} tenant={tenant} /> into{' '}
+      <CaseLink id={into} tenant={tenant} />
+    </>
+  )
 }
 
 function Judged({ details }: { details: Event['details'] }) {

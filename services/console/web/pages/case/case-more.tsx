@@ -17,8 +17,8 @@ import type { Case, CaseRecord } from './case.ts'
 import { CaseAlerts } from './case-alerts.tsx'
 import { CaseFacts } from './case-facts.tsx'
 import { CaseHistory } from './case-history.tsx'
-import type { useJudging } from './judging.ts'
-import { SplitBar } from './split-bar.tsx'
+import { SplitBar } from './changes/split-bar.tsx'
+import type { useJudging } from './judging/judging.ts'
 
 const pageAlerts = 100
 
@@ -50,7 +50,7 @@ export function MoreOfCase({
   })
   return (
     <>
-      {came > 0 && <Came count={came} isRefused={refused !== undefined} />}
+      {(came > 0 || refused) && <Came count={came} isRefused={refused !== undefined} />}
       <Loaded query={worst} skeleton={<SkeletonRows rows={6} />}>
         {(alert) =>
           alert && (
@@ -97,9 +97,11 @@ function Came({ count, isRefused }: { count: number; isRefused: boolean }) {
   const alerts = `${counted(count, 'alert')} came ${isRefused ? 'meanwhile' : 'since you opened it'}`
   return (
     <p className="rounded-lg bg-warn-soft px-3 py-2 text-warn" role="alert">
-      {isRefused
-        ? `Not judged: ${alerts}, marked as new below. Judge again to include what is new.`
-        : `${alerts}, marked as new below.`}
+      {count === 0
+        ? 'Not judged: its alerts were judged meanwhile, as the history below says.'
+        : isRefused
+          ? `Not judged: ${alerts}, marked as new below. Judge again to include what is new.`
+          : `${alerts}, marked as new below.`}
     </p>
   )
 }

@@ -9,14 +9,14 @@ import { useMay } from '../../shell/operator.ts'
 import { focusNote, useNoteGuard } from '../alert/notes.ts'
 import { useKeys } from '../alerts/triage/keys.ts'
 import { type Case, caseQuery } from './case.ts'
-import { keysOfJudging, useJudging } from './judging.ts'
-import { useSeen } from './use-seen.ts'
+import { keysOfJudging, useJudging } from './judging/judging.ts'
+import { useSeen } from './judging/use-seen.ts'
 
 const CaseDetail = lazy(() =>
   import('./case-detail.tsx').then(({ CaseDetail: shown }) => ({ default: shown })),
 )
 const JudgedBar = lazy(() =>
-  import('./judged-bar.tsx').then(({ JudgedBar: shown }) => ({ default: shown })),
+  import('./judging/judged-bar.tsx').then(({ JudgedBar: shown }) => ({ default: shown })),
 )
 
 export function Page() {

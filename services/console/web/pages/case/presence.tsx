@@ -1,7 +1,7 @@
 /** Who has a case open: the page says it while it is shown, and reads who else has. */
 import { useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { api, ok, prefix } from '../../api/client.ts'
+import { api, ok } from '../../api/client.ts'
 import { useSignedIn } from '../../shell/operator.ts'
 
 /** The server forgets who has not told it for 30 s. */
@@ -18,16 +18,20 @@ export function Presence({ caseId }: { caseId: string }) {
     gcTime: 0,
     retry: false,
   })
-  useEffect(
-    () => () => {
-      // Also when the tab is closed, which ends other calls.
-      void fetch(`${prefix}/admin/v1/cases/${caseId}/presence`, {
-        method: 'DELETE',
-        keepalive: true,
-      }).catch(() => undefined)
-    },
-    [caseId],
-  )
+  useEffect(() => {
+    // A tab that is closed ends other calls.
+    const leave = () => {
+      const path = { case_id: caseId }
+      api
+        .DELETE('/admin/v1/cases/{case_id}/presence', { params: { path }, keepalive: true })
+        .catch(() => undefined)
+    }
+    addEventListener('pagehide', leave)
+    return () => {
+      removeEventListener('pagehide', leave)
+      leave()
+    }
+  }, [caseId])
   const others = (presence.data?.here ?? []).filter((one) => one.operator !== operator.email)
   return (
     <span aria-live="polite" className="contents">

@@ -5,10 +5,10 @@ import { Loaded } from '../../components/states.tsx'
 import { useSettled } from '../alerts/list/use-open-row.ts'
 import { type Case, caseQuery, showCase } from '../case/case.ts'
 import { CaseDetail } from '../case/case-detail.tsx'
-import type { useJudging } from '../case/judging.ts'
-import { useSeen } from '../case/use-seen.ts'
+import type { useJudging } from '../case/judging/judging.ts'
+import { useSeen } from '../case/judging/use-seen.ts'
 
-export { JudgedBar } from '../case/judged-bar.tsx'
+export { JudgedBar } from '../case/judging/judged-bar.tsx'
 
 export function OpenCase({
   caseId,

@@ -1,5 +1,5 @@
 /** The list of alerts. */
-import { RowList } from '../../../components/row-list.tsx'
+import { RowList } from '../../../components/rows/row-list.tsx'
 import type { Alert } from '../../alert/alert.ts'
 import { AlertRow, alertRowPx } from './alert-row.tsx'
 

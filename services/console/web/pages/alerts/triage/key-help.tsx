@@ -1,5 +1,5 @@
 /** What the keys of the list do. */
-import { type Keys, KeysDialog } from '../../../components/keys-dialog.tsx'
+import { type Keys, KeysDialog } from '../../../components/keys/keys-dialog.tsx'
 
 const reading: Keys = [
   ['j', 'the next alert'],

@@ -11,6 +11,7 @@ import { Menu, MenuItem, MenuLine } from '../../../components/menu.tsx'
 import { type Search, useUrlSearch } from '../../../components/state/url-state.ts'
 import { Refused } from '../../../components/states.tsx'
 import { toast } from '../../../components/toast.tsx'
+import { useMay } from '../../../shell/operator.ts'
 import { isSameView } from '../../alerts/filters/views.ts'
 import { pickFilters, replaceFilters } from './filter-values.ts'
 
@@ -46,6 +47,8 @@ export function SavedViews({ tenant }: { tenant: string }) {
       ),
   })
   const saved = views.data?.data ?? []
+  // Those of others as well, when they are shared.
+  const mayRemove = useMay('admin')
   const filters = pickFilters(search)
   const readAgain = () => client.invalidateQueries({ queryKey: keyOf(tenant) })
   const isPresent = (view: { query: Search }) => isSameView(view.query, filters)
@@ -99,7 +102,7 @@ export function SavedViews({ tenant }: { tenant: string }) {
           </MenuItem>
         ))}
         <MenuLine />
-        {present?.own ? (
+        {present !== undefined && (present.own || mayRemove) ? (
           <MenuItem onSelect={() => remove.mutate(present)}>
             <span className="w-4" />
             Remove this view

@@ -1,7 +1,7 @@
 /** Three buttons that judge the open alerts of a case, each with its key. */
-import { Button } from '../../components/button.tsx'
-import { dispositionText } from '../alert/disposition.tsx'
-import type { Case } from './case.ts'
+import { Button } from '../../../components/button.tsx'
+import { dispositionText } from '../../alert/disposition.tsx'
+import type { Case } from '../case.ts'
 import { judgementKeys, type useJudging } from './judging.ts'
 
 export function JudgeButtons({

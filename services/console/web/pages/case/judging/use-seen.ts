@@ -1,6 +1,6 @@
 /** A case as the person has seen it: what a judgement is of. */
 import { useEffect, useRef } from 'react'
-import type { Case } from './case.ts'
+import type { Case } from '../case.ts'
 
 /** An alert that has just appeared was not seen: a key that is pressed meanwhile is of before. */
 const noticedMs = 700

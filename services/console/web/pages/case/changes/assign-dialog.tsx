@@ -1,9 +1,9 @@
 /** Gives a case to an operator. */
 import { type FormEvent, useState } from 'react'
-import { Button } from '../../components/button.tsx'
-import { Dialog, DialogActions } from '../../components/dialog.tsx'
-import { Input } from '../../components/field.tsx'
-import { Refused } from '../../components/states.tsx'
+import { Button } from '../../../components/button.tsx'
+import { Dialog, DialogActions } from '../../../components/dialog.tsx'
+import { Input } from '../../../components/field.tsx'
+import { Refused } from '../../../components/states.tsx'
 
 export function AssignDialog({
   busy,

@@ -1,5 +1,5 @@
 /** What the keys of a page do. */
-import { Dialog } from './dialog.tsx'
+import { Dialog } from '../dialog.tsx'
 
 export type Keys = readonly (readonly [key: string, text: string])[]
 

@@ -6,11 +6,11 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
-import { ApiProblem, api, ok } from '../../api/client.ts'
-import { serverNowMs } from '../../components/time/server-clock.ts'
-import { toast } from '../../components/toast.tsx'
-import { counted } from '../../components/words.ts'
-import { type Case, readCaseAgain, showCase } from './case.ts'
+import { ApiProblem, api, ok } from '../../../api/client.ts'
+import { serverNowMs } from '../../../components/time/server-clock.ts'
+import { newestUndo, toast, undoLast } from '../../../components/toast.tsx'
+import { counted } from '../../../components/words.ts'
+import { type Case, readCaseAgain, showCase } from '../case.ts'
 
 export type Judgement = Exclude<Disposition, 'OPEN'>
 /** What is done in the same breath as a judgement. */
@@ -53,6 +53,8 @@ export type Judged = {
   /** As the server has judged it, once it has. */
   after: Pick<Case, 'judged_at' | 'version'> | null
   also: Partial<Record<Also, 'saving' | 'saved'>>
+  /** The note that could be undone before it, if any. */
+  noteBefore: number
 }
 
 type Wishes = {
@@ -86,26 +88,33 @@ export function useJudging({
   const [expiry, setExpiry] = useState('90d')
   /** What can be undone of the judgement that is shown, the newest last. */
   const undos = useRef<(() => Promise<void>)[]>([])
+  /** A second key while the first is on its way means the same case, not the next one. */
+  const isSending = useRef(false)
 
   const judge = (shown: Case, to: Judgement) => {
-    // A second key while the first is on its way means the same case, not the next one.
-    if (judged?.isSaved === false || shown.state !== 'OPEN') return
+    if (isSending.current || shown.state !== 'OPEN') return
+    isSending.current = true
     undos.current = []
     setRefused(undefined)
-    setJudged({ shown, to, alerts: shown.open_alerts, isSaved: false, after: null, also: {} })
-    judgeCase(shown.case_id, to, { expected_version: shown.version }).then(
+    const noteBefore = newestUndo()
+    const alerts = shown.open_alerts
+    setJudged({ shown, to, alerts, isSaved: false, after: null, also: {}, noteBefore })
+    const sent = judgeCase(shown.case_id, to, { expected_version: shown.version })
+    sent.then(
       (answer) => {
         showCase(client, answer.case)
         void readCaseAgain(client, shown.case_id)
         void client.invalidateQueries({ queryKey: ['alerts'], refetchType: 'none' })
         void client.invalidateQueries({ queryKey: ['case-counts', shown.tenant_id] })
-        const { judged: alerts, case: after } = answer
-        setJudged((now) => now && { ...now, alerts, isSaved: true, after })
+        const { judged: count, case: after } = answer
+        isSending.current = false
+        setJudged((now) => now && { ...now, alerts: count, isSaved: true, after })
         onJudged(shown.case_id)
       },
       (error: unknown) => {
+        isSending.current = false
         setJudged(null)
-        if (error instanceof ApiProblem && error.status === 409) {
+        if (error instanceof ApiProblem && error.code === 'case_changed') {
           setRefused({ caseId: shown.case_id, version: shown.version, alerts: shown.alerts })
           onReturn(shown.case_id)
           void readCaseAgain(client, shown.case_id)
@@ -114,9 +123,10 @@ export function useJudging({
     )
   }
 
-  const mark = (what: Also, state: 'saving' | 'saved' | undefined) =>
+  /** Of a case that was judged: by the time of an answer, another one may be shown. */
+  const markOf = (shown: Case) => (what: Also, state: 'saving' | 'saved' | undefined) =>
     setJudged((now) => {
-      if (now === null) return now
+      if (now?.shown !== shown) return now
       const { [what]: _, ...others } = now.also
       return { ...now, also: state === undefined ? others : { ...others, [what]: state } }
     })
@@ -137,6 +147,8 @@ export function useJudging({
               expires_at: ms === null ? null : new Date(serverNowMs() + ms).toISOString(),
             },
           }
+    const mark = markOf(shown)
+    const ownUndos = undos.current
     mark(what, 'saving')
     // An alert that came since the judgement is not judged along with it.
     const unchanged = after === null ? {} : { expected_version: after.version }
@@ -144,13 +156,13 @@ export function useJudging({
       ({ entry_ids: entries }) => {
         mark(what, 'saved')
         readMarksAgain()
-        undos.current.push(async () => {
+        ownUndos.push(async () => {
           if (what === 'label') {
             // The same id of a case takes back what was said under it.
             const retraction = { label: 'retracted', external_id: shown.case_id }
             await judgeCase(shown.case_id, to, { label: retraction, ...unchanged })
           } else {
-            const { removeEntry } = await import('../lists/lists.ts')
+            const { removeEntry } = await import('../../lists/lists.ts')
             await Promise.all(entries.map((id) => removeEntry(shown.tenant_id, id)))
           }
           mark(what, undefined)
@@ -168,7 +180,12 @@ export function useJudging({
   }
 
   const undo = () => {
-    if (judged === null || !judged.isSaved) return
+    // What was done last: assigning and snoozing have a note of their own.
+    if (judged === null || newestUndo() > judged.noteBefore) {
+      undoLast()
+      return
+    }
+    if (!judged.isSaved) return
     const last = undos.current.pop()
     if (last !== undefined) {
       last().catch((error: unknown) => toast(`Not undone: ${toReason(error)}`))

@@ -4,9 +4,9 @@
  */
 import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 import { useMemo } from 'react'
-import { ApiProblem, api, ok } from '../../api/client.ts'
-import { dismissToast, toast } from '../../components/toast.tsx'
-import { type Case, casesKey, readCaseAgain, showCase } from './case.ts'
+import { ApiProblem, api, ok } from '../../../api/client.ts'
+import { dismissToast, toast } from '../../../components/toast.tsx'
+import { type Case, casesKey, readCaseAgain, showCase } from '../case.ts'
 
 type State = Partial<Pick<Case, 'assignee' | 'snoozed_until'>>
 

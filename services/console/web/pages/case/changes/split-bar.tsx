@@ -1,11 +1,11 @@
 /** Moves the alerts that are selected into a case of their own. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import { Button } from '../../components/button.tsx'
-import { Refused } from '../../components/states.tsx'
-import { toast } from '../../components/toast.tsx'
-import { counted } from '../../components/words.ts'
-import type { Case } from './case.ts'
+import { Button } from '../../../components/button.tsx'
+import { Refused } from '../../../components/states.tsx'
+import { toast } from '../../../components/toast.tsx'
+import { counted } from '../../../components/words.ts'
+import type { Case } from '../case.ts'
 import { mergeCase, readQueuesAgain, splitCase } from './changes.ts'
 
 export function SplitBar({

@@ -1,12 +1,12 @@
 /** Until when a case waits. An alert that comes meanwhile is shown when it wakes. */
 import { type FormEvent, useState } from 'react'
 import { caseSnoozeDaysMax } from '#shared/core/base/limits/alerts.ts'
-import { Button } from '../../components/button.tsx'
-import { Dialog, DialogActions } from '../../components/dialog.tsx'
-import { Select } from '../../components/field.tsx'
-import { Refused } from '../../components/states.tsx'
-import { MomentInput } from '../../components/time/moment-input.tsx'
-import { serverNowMs } from '../../components/time/server-clock.ts'
+import { Button } from '../../../components/button.tsx'
+import { Dialog, DialogActions } from '../../../components/dialog.tsx'
+import { Select } from '../../../components/field.tsx'
+import { Refused } from '../../../components/states.tsx'
+import { MomentInput } from '../../../components/time/moment-input.tsx'
+import { serverNowMs } from '../../../components/time/server-clock.ts'
 
 const hourMs = 3_600_000
 const spans: readonly (readonly [text: string, ms: number])[] = [

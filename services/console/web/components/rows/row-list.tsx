@@ -55,12 +55,9 @@ export function RowList<Row>({
       ?.querySelector<HTMLElement>(`[data-${kind}="${CSS.escape(openId)}"]`)
       ?.focus({ preventScroll: true })
   }, [kind, openAt, openId, virtual])
+  const attributes = { [`data-${kind}-list`]: true }
   return (
-    <div
-      className="min-h-0 flex-1 overflow-auto"
-      ref={scroller}
-      {...{ [`data-${kind}-list`]: true }}
-    >
+    <div className="min-h-0 flex-1 overflow-auto" ref={scroller} {...attributes}>
       <ul aria-label={label} className="relative" style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map(({ index, start, key }) => (
           <li

@@ -3,13 +3,13 @@
  * it, undo. It stays until the next judgement, so that no key acts on another case than it names.
  */
 import { toVisible } from '#shared/core/base/visible-text.ts'
-import { Button, IconButton, Spinner } from '../../components/button.tsx'
-import { classes } from '../../components/classes.ts'
-import { controlClasses } from '../../components/field.tsx'
-import { cutMiddle } from '../../components/id.tsx'
-import { counted } from '../../components/words.ts'
-import { dispositionText } from '../alert/disposition.tsx'
-import { subjectNames } from './case-words.ts'
+import { Button, IconButton, Spinner } from '../../../components/button.tsx'
+import { classes } from '../../../components/classes.ts'
+import { controlClasses } from '../../../components/field.tsx'
+import { cutMiddle } from '../../../components/id.tsx'
+import { counted } from '../../../components/words.ts'
+import { dispositionText } from '../../alert/disposition.tsx'
+import { subjectNames } from '../case-words.ts'
 import { type Also, alsoKeys, expiries, type Judged, labelOf, type useJudging } from './judging.ts'
 
 export function JudgedBar({

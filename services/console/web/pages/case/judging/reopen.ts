@@ -1,12 +1,12 @@
 /**
- * Opens alerts of a case again, and the case with them. A bulk change of the server does it, however
- * many they are, and is listed and undone as such.
+ * Opens alerts of a case again, and the case with them. A bulk change of the server does it,
+ * however many they are, and is listed and undone as such.
  */
 import type { QueryClient } from '@tanstack/react-query'
 import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
-import { api, ok } from '../../api/client.ts'
-import { type Case, readCaseAgain } from './case.ts'
-import { readQueuesAgain } from './changes.ts'
+import { api, ok } from '../../../api/client.ts'
+import { type Case, readCaseAgain } from '../case.ts'
+import { readQueuesAgain } from '../changes/changes.ts'
 
 const watchMs = 200
 
