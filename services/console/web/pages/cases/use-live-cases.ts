@@ -26,7 +26,7 @@ export function useLiveCases(
   useEffect(() => {
     if (!live) return
     let timer: ReturnType<typeof setTimeout> | undefined
-    const hearCases = ({ cases }: AnnouncedCases) => {
+    const hearCases = ({ cases, more }: AnnouncedCases) => {
       const lists = client.getQueriesData<InfiniteData<CasePage>>({ queryKey: casesKey(tenant) })
       const loaded = new Set(
         lists.flatMap(([, list]) =>
@@ -56,6 +56,8 @@ export function useLiveCases(
       if (others.length > 0) {
         setFresh((before) => new Set([...before, ...others.map(({ case_id: id }) => id)]))
       }
+      // So many that the server does not name them all.
+      if (more) void client.invalidateQueries({ queryKey: casesKey(tenant) })
       clearTimeout(timer)
       timer = setTimeout(() => {
         void client.invalidateQueries({ queryKey: ['case-counts', tenant] })
