@@ -73,7 +73,7 @@ create table cases (
   constraint only_open_cases_are_snoozed check (open_count > 0 or snoozed_until is null),
   constraint a_lease_has_both check ((leased_by is null) = (leased_until is null))
 ) with (fillfactor = 70);
-create index cases_of_a_subject on cases (tenant_id, subject_kind, subject_id);
+create index cases_of_a_subject on cases (subject_id, subject_kind, tenant_id);
 create index cases_merged on cases (merged_into) where merged_into is not null;
 create index cases_by_latest on cases (tenant_id, latest_hour desc);
 create index cases_by_due on cases (tenant_id, due_at, case_id) where closed_at is null;
