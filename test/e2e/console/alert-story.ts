@@ -339,7 +339,7 @@ export function describeCases(getStory: () => Story): void {
 
   describe('cases', () => {
     beforeAll(async () => {
-      tenant = await createTenant(getStory().running.stack, 'queue')
+      tenant = await createTenant(getStory().running.stack, 'cases')
       for (let at = 0; at < casesMade; at++) await raise(`case-${at}`)
       await until('each device has a case', async () => (await counts()).open === casesMade)
     })

@@ -90,9 +90,13 @@ export function useJudging({
   const undos = useRef<(() => Promise<void>)[]>([])
   /** A second key while the first is on its way means the same case, not the next one. */
   const isSending = useRef(false)
+  /** What was judged last, whose older state is shown until the next case has come. */
+  const done = useRef({ caseId: '', version: 0 })
 
   const judge = (shown: Case, to: Judgement) => {
     if (isSending.current || shown.state !== 'OPEN') return
+    const { caseId, version } = done.current
+    if (caseId === shown.case_id && shown.version < version) return
     isSending.current = true
     undos.current = []
     setRefused(undefined)
@@ -108,6 +112,7 @@ export function useJudging({
         void client.invalidateQueries({ queryKey: ['case-counts', shown.tenant_id] })
         const { judged: count, case: after } = answer
         isSending.current = false
+        done.current = { caseId: shown.case_id, version: after.version }
         setJudged((now) => now && { ...now, alerts: count, isSaved: true, after })
         onJudged(shown.case_id)
       },
