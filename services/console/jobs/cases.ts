@@ -1,8 +1,8 @@
 /**
- * Puts alerts that have no case into one, counts cases for metrics, and forgets changes that streams
- * have told. Alerts are without a case when an older release raised them: before an upgrade, or
- * beside this one during it. Any console does any step; a step is under the lock of the tenant's
- * alerts, so none is done twice.
+ * Puts alerts that have no case into one, counts cases for metrics, and forgets changes that
+ * streams have told. Alerts are without a case when an older release raised them: before an
+ * upgrade, or beside this one during it. Any console does any step; a step is under the lock of the
+ * tenant's alerts, so none is done twice.
  */
 import { countOpenCases, removeToldChanges } from '#shared/io/cases/case-changes.ts'
 import { findCaseless, placeAlerts } from '#shared/io/cases/move-alerts.ts'
