@@ -41,6 +41,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   identity: () => import('./identity/identity.ts'),
   console: () => import('./console/console.ts'),
   labels: () => import('./outcomes/labels.ts'),
+  pages: () => import('./console/pages.ts'),
 }
 
 /**
@@ -78,6 +79,7 @@ const together: [name: string, ...options: string[]][] = [
   ['backtest', '--pairs', '100000'],
   ['cookbook'],
   ['labels'],
+  ['pages', '--events', '1000000', '--rounds', '3'],
   ['console', '--rounds', '2', '--requests', '10'],
 ]
 

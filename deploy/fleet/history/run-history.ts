@@ -12,6 +12,8 @@ import { presets } from '#shared/core/policies/presets/presets.ts'
 import type { ShadowVersion } from '#shared/core/policies/shadow.ts'
 import { addressKeyBytes } from '#shared/core/tenants/client-address.ts'
 import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
+import { forgetHourlyCounts } from '#shared/io/analytics/hourly-count-store.ts'
+import { requestPrevalenceCheck } from '#shared/io/analytics/prevalence-spike-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { dateShadow, dateTenant } from '#shared/io/history/simulated-history-store.ts'
 import { createNetworkData } from '#shared/io/network/network-data.ts'
@@ -132,10 +134,14 @@ export async function runHistory(
     const scoring = { tenantId, seed, clickhouse, postgres, shadows, ...feedback }
     // Risk features of an event cover the 30 days before it.
     const raised = await withOldActivityKept(clickhouse, () => scoreVisits(visits, scoring))
+    // Its hours may be counted already, as of all tenants without events.
+    await forgetHourlyCounts(clickhouse, tenantId)
     const judging = { seed, endMs, stories: model.stories, checkStop }
     const dispositions = await judgeAll(postgres, raised, judging)
     const labels = makeLabels(visits, { tenantId, seed, endMs })
     await storeLabels(postgres, tenantId, labels)
+    // A new release is at fault in the history: its spike shows at once.
+    await requestPrevalenceCheck(clickhouse)
     const replays = visits.filter(({ isReplay }) => isReplay).length
     const failed = raised.filter((one) => one.isUndelivered).length
     return {

@@ -78,14 +78,16 @@ export const searchQuery = z.strictObject({
     .min(1)
     .max(256)
     .refine((text) => !text.includes('\0'), 'must not contain NUL')
-    .describe('an id, or the beginning of the id of a tenant, an alert, a device or a user'),
+    .describe(
+      'an id, or the beginning of the id of a tenant, an alert, a device, a user or a phone',
+    ),
   tenant_id: tenantIdSchema.optional().describe('search in this tenant only'),
 })
 
 export const searchSchema = z.object({
   data: z.array(
     z.object({
-      kind: z.enum(['tenant', 'alert', 'delivery', 'event', 'device', 'user', 'session']),
+      kind: z.enum(['tenant', 'alert', 'delivery', 'event', 'device', 'user', 'session', 'phone']),
       tenant_id: z.string(),
       id: z.string(),
     }),

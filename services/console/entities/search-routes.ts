@@ -35,7 +35,11 @@ export function addSearchRoutes(
       searchIds(deps.postgres, { text, scope, limit: foundMax }),
       searchTelemetry(deps, text, scope),
     ])
-    return { found: [...ids, ...telemetry.found], partial: telemetry.partial }
+    // The phone of a correction may be one that the service knows too.
+    const found = new Map(
+      [...ids, ...telemetry.found].map((one) => [`${one.kind} ${one.tenantId} ${one.id}`, one]),
+    )
+    return { found: [...found.values()], partial: telemetry.partial }
   })
   app.get(
     '/search',
@@ -43,7 +47,8 @@ export function addSearchRoutes(
       schema: {
         operationId: 'search',
         tags: ['Entities'],
-        summary: 'Find tenants, alerts, deliveries, events, devices, users and sessions by id',
+        summary:
+          'Find tenants, alerts, deliveries, events, devices, users, phones and sessions by id',
         querystring: searchQuery,
         response: { 200: searchSchema },
       },

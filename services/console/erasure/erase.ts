@@ -6,6 +6,7 @@
  * count finds nothing.
  */
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
+import { hourlyCountLock } from '#shared/io/analytics/hourly-count-store.ts'
 import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import {
@@ -33,7 +34,7 @@ import {
 import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure-subject.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
+import { type Locks, withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import { isSqlState, type Session, sqlStates } from '#shared/io/postgres/postgres.ts'
 import { forgetRequests } from './forget-requests.ts'
 
@@ -191,6 +192,15 @@ async function whileReplicationPaused(locks: Locks, work: () => Promise<void>): 
   }
 }
 
+async function whileNotCounted(locks: Locks, work: () => Promise<void>): Promise<void> {
+  try {
+    await withNamedLock(locks, hourlyCountLock, work)
+  } catch (error) {
+    if (!isSqlState(error, sqlStates.lockNotAvailable)) throw error
+    throw unavailable('Hours are being counted.')
+  }
+}
+
 /** @returns the number of removed messages */
 async function eraseStreams(
   nats: Nats,
@@ -215,6 +225,10 @@ async function eraseClickhouse(
   const sequence = await inNats(() => findLastTelemetrySequence(nats, stream))
   await requireDecided(deps, nats, { stream, sequence }, false)
   await inClickhouse(() => deps.store.rebuild(traces))
+  // Its sketches may have the subject's hashes: they are counted again from what remains.
+  await whileNotCounted(deps.locks, () =>
+    inClickhouse(() => deps.store.forgetHourlyCounts(traces.subject.tenantId)),
+  )
 }
 
 async function requireDecided(

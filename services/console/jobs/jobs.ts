@@ -18,6 +18,7 @@ import { startBulkJobs } from './bulk-jobs.ts'
 import { startCases } from './cases.ts'
 import { startDirectoryReconciler } from './directory-reconciler.ts'
 import { createErasures } from './erasures.ts'
+import { createHourlyCounts } from './hourly-counts.ts'
 import { createLearning } from './learning.ts'
 import { startListProjector } from './list-projector.ts'
 import { createPrevalenceSpikes } from './prevalence-spikes.ts'
@@ -71,6 +72,7 @@ export function startJobs(deps: JobDeps): Jobs {
     replication: () => createReplication(common).start(),
     'prevalence spikes': () =>
       createPrevalenceSpikes({ ...common, clickhouse: longClickhouse }).start(),
+    'hourly counts': () => createHourlyCounts({ ...common, clickhouse: longClickhouse }).start(),
     learning: () => createLearning({ ...common, clickhouse: longClickhouse }).start(),
     erasures: () =>
       createErasures({

@@ -47,7 +47,8 @@ export type PrevalenceSpikes = {
   start: () => Poller
 }
 
-const pollMs = 60_000
+/** How often the job looks whether a check is due: one that was requested begins within this time. */
+const pollMs = 10_000
 /** The last 24 hours and three weeks before them. */
 const spans = 22
 /** A spike that lasts this long is the version’s normal prevalence. */

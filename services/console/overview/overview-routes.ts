@@ -3,14 +3,16 @@
  * what ClickHouse cannot answer is null.
  */
 import type { AlertFilter } from '#shared/core/alerts/alert-filters.ts'
-import { toIso } from '#shared/core/base/instants.ts'
+import { dayMs, hourMs, toIso } from '#shared/core/base/instants.ts'
 import {
   overviewDaysMax,
   overviewFlagsMax,
+  overviewMoversMax,
   overviewVersionsMax,
 } from '#shared/core/base/limits/analytics.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
-import type { OverviewSpan, OverviewStore } from '#shared/io/analytics/overview-store.ts'
+import { countAlertsByStep } from '#shared/io/analytics/alert-steps.ts'
+import type { OverviewSpan, OverviewStore, Pair } from '#shared/io/analytics/overview-store.ts'
 import { countDeliveriesByState } from '#shared/io/deliveries/count-deliveries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
@@ -19,7 +21,8 @@ import type { ConsoleApp } from '../http/admin-app.ts'
 import { toQuerySpan } from '../http/query-span.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
-import { type Overview, overviewQuery, overviewSchema } from './overview-schemas.ts'
+import { toLine, toStepMs, toStepTimes } from './overview-lines.ts'
+import { type Overview, overviewParts, overviewQuery, overviewSchema } from './overview-schemas.ts'
 
 export type PeriodOverviewDeps = {
   postgres: Postgres
@@ -52,17 +55,23 @@ export function addPeriodOverviewRoute(app: ConsoleApp, deps: PeriodOverviewDeps
           log.warn({ err: error, tenant_id: tenantId }, 'a part of the overview cannot be read')
           return null
         })
+      const { parts = overviewParts } = query
+      const ifAsked = <T>(part: (typeof overviewParts)[number], read: () => Promise<T>) =>
+        parts.includes(part) ? orNull(read()) : null
+      const stepMs = toStepMs(span)
       const [telemetry, outcomes, reconciliation, alerts, webhook] = await Promise.all([
-        orNull(readTelemetry(deps.overview, span)),
-        orNull(deps.overview.readOutcomes(span)),
-        orNull(readAgreement(deps, span)),
-        readAlerts(deps.postgres, span),
+        ifAsked('telemetry', () => readTelemetry(deps.overview, span, stepMs)),
+        ifAsked('outcomes', () => deps.overview.readOutcomes(span)),
+        ifAsked('reconciliation', () => readAgreement(deps, span)),
+        readAlerts(deps.postgres, span, { stepMs, nowMs: most.nowMs }),
         readWebhook(deps.postgres, tenant, span),
       ])
       return {
         from: toIso(span.fromMs),
         to: toIso(span.toMs),
         before_from: toIso(span.beforeMs),
+        step_seconds: stepMs / 1_000,
+        times: toStepTimes(span, stepMs).map(toIso),
         telemetry,
         outcomes,
         alerts,
@@ -76,11 +85,21 @@ export function addPeriodOverviewRoute(app: ConsoleApp, deps: PeriodOverviewDeps
 async function readTelemetry(
   store: OverviewStore,
   span: OverviewSpan,
+  stepMs: number,
 ): Promise<NonNullable<Overview['telemetry']>> {
-  // One after another: each reads the same parts, which the next one finds in memory.
-  const counts = await store.readCounts(span, overviewVersionsMax)
-  const { now, before, lastEventMs, versions } = counts
-  const flags = await store.listFlags(span, overviewFlagsMax)
+  const options = { versionsMax: overviewVersionsMax, stepMs }
+  const [{ now, before, lastEventMs, versions, steps }, flags, signals] = await Promise.all([
+    store.readCounts(span, options),
+    store.listFlags(span, overviewFlagsMax),
+    store.listSignals(span),
+  ])
+  const lineOf = (name: 'events' | 'review' | 'block') =>
+    toLine(
+      steps.map((step) => ({ ...step, value: step[name] })),
+      span,
+      stepMs,
+    )
+  const hasEvents = now.events + before.events > 0 || (await store.hasEvents(span.tenantId))
   const pairOf = (name: keyof typeof now) => ({ now: now[name], before: before[name] })
   return {
     events: pairOf('events'),
@@ -100,11 +119,47 @@ async function readTelemetry(
       events,
       devices,
     })),
+    lines: { events: lineOf('events'), REVIEW: lineOf('review'), BLOCK: lineOf('block') },
+    movers: toMovers(signals, pairOf('devices')),
+    has_events: hasEvents,
     last_event_at: lastEventMs === null ? null : toIso(lastEventMs),
   }
 }
 
-async function readAlerts(postgres: Postgres, span: OverviewSpan): Promise<Overview['alerts']> {
+/** The shares of the signals that changed most, by percentage points. */
+function toMovers(
+  signals: readonly { signal: string; devices: Pair }[],
+  all: Pair,
+): NonNullable<Overview['telemetry']>['movers'] {
+  // Without devices in one of the periods there is nothing to compare.
+  if (all.now === 0 || all.before === 0) return []
+  // Two sketches may differ by a percent; a share is at most 1.
+  const toShare = (part: number, whole: number) =>
+    Math.round(Math.min(1, part / whole) * 10_000) / 10_000
+  return signals
+    .map(({ signal, devices }) => ({
+      signal,
+      devices,
+      share: {
+        now: toShare(devices.now, all.now),
+        before: toShare(devices.before, all.before),
+      },
+    }))
+    .filter(({ share }) => share.now !== share.before)
+    .sort((a, b) => toChange(b) - toChange(a) || (a.signal < b.signal ? -1 : 1))
+    .slice(0, overviewMoversMax)
+}
+
+const toChange = ({ share }: { share: Pair }) => Math.abs(share.now - share.before)
+
+/** Ages of open alerts: up to an hour, a day, a week, and more. */
+const ageBoundsMs = [hourMs, dayMs, 7 * dayMs]
+
+async function readAlerts(
+  postgres: Postgres,
+  span: OverviewSpan,
+  { stepMs, nowMs }: { stepMs: number; nowMs: number },
+): Promise<Overview['alerts']> {
   const { listAlerts } = createAlertStore(postgres)
   const count = async (filter: AlertFilter): Promise<number> => {
     const query = { tenantId: span.tenantId, filter, limit: 1, after: null }
@@ -117,13 +172,40 @@ async function readAlerts(postgres: Postgres, span: OverviewSpan): Promise<Overv
     ])
     return { now, before }
   }
+  const { tenantId, beforeMs, fromMs, toMs } = span
+  const stepsOf = async (isNow: boolean, from: number, to: number) => {
+    const query = { tenantId, fromMs: from, toMs: to, stepMs }
+    const steps = await countAlertsByStep(postgres, query)
+    return steps.map(({ atMs, alerts }) => ({ isNow, atMs, value: alerts }))
+  }
+  const bounds = ageBoundsMs.map((ageMs) => nowMs - ageMs)
+  const countAge = async (from: number | undefined, to: number | undefined) => ({
+    from: from === undefined ? null : toIso(from),
+    to: to === undefined ? null : toIso(to),
+    alerts: await count({
+      disposition: ['OPEN'],
+      ...(from === undefined ? {} : { from }),
+      ...(to === undefined ? {} : { to }),
+    }),
+  })
+  const openByAge = await Promise.all(
+    [...bounds, undefined].map((from, at) => countAge(from, bounds[at - 1])),
+  )
+  const steps = await Promise.all([stepsOf(true, fromMs, toMs), stepsOf(false, beforeMs, fromMs)])
   const [review, block, open] = await Promise.all([
     pairOf({ decision: ['REVIEW'] }),
     pairOf({ decision: ['BLOCK'] }),
     count({ disposition: ['OPEN'] }),
   ])
   const raised = { now: review.now + block.now, before: review.before + block.before }
-  return { raised, REVIEW: review, BLOCK: block, open }
+  return {
+    raised,
+    REVIEW: review,
+    BLOCK: block,
+    open,
+    open_by_age: openByAge,
+    line: toLine(steps.flat(), span, stepMs),
+  }
 }
 
 async function readWebhook(

@@ -1,30 +1,46 @@
 /** Schemas of the overview of a tenant: a period beside the one before it. */
 import { z } from 'zod'
-import { overviewDaysMax } from '#shared/core/base/limits/analytics.ts'
-import { instantParameter } from '#shared/core/http/api-schemas.ts'
+import { overviewDaysMax, overviewMoversMax } from '#shared/core/base/limits/analytics.ts'
+import { instantParameter, someOf } from '#shared/core/http/api-schemas.ts'
+
+export const overviewParts = ['telemetry', 'outcomes', 'reconciliation'] as const
 
 export const overviewQuery = z.strictObject({
   from: instantParameter(
     `The beginning of the period. By default a day before \`to\`, at most ${overviewDaysMax} days.`,
   ),
   to: instantParameter('The end of the period. By default now.'),
+  parts: someOf(
+    overviewParts,
+    'What to read of what may take time; the others are null. By default all.',
+  ),
 })
 
 import { outcomeCounts, outcomesAsOf } from '../analytics/outcome-schemas.ts'
 
 const pair = z.object({ now: z.int(), before: z.int() })
+const perStep = z.array(z.int())
+const line = z
+  .object({ now: perStep, before: perStep })
+  .describe('a number for each of `times`; `before` as far from the beginning of its period')
 
 export const overviewSchema = z
   .object({
     from: z.string(),
     to: z.string(),
     before_from: z.string().describe('the period before ends at `from` and is as long'),
+    step_seconds: z.int(),
+    times: z
+      .array(z.string())
+      .describe('the beginning of each step of the lines, in UTC; the last may not have ended'),
     telemetry: z
       .object({
         events: pair,
         devices: pair,
         sessions: pair,
-        actions: z.object({ ALLOW: pair, REVIEW: pair, BLOCK: pair }),
+        actions: z
+          .object({ ALLOW: pair, REVIEW: pair, BLOCK: pair })
+          .describe('events by what was decided'),
         connections: z
           .object({ measured: pair, anonymous: pair, hosting: pair, countries: pair })
           .describe(
@@ -39,10 +55,23 @@ export const overviewSchema = z
             devices: pair,
           }),
         ),
+        lines: z.object({ events: line, REVIEW: line, BLOCK: line }),
+        movers: z
+          .array(
+            z.object({
+              signal: z.string().describe('category.signal'),
+              devices: pair,
+              share: z.object({ now: z.number(), before: z.number() }),
+            }),
+          )
+          .describe(
+            `signals whose share of the devices changed most between the periods, at most ${overviewMoversMax}`,
+          ),
+        has_events: z.boolean().describe('whether any event is kept, of any time'),
         last_event_at: z.string().nullable().describe('the latest stored event of both periods'),
       })
       .nullable()
-      .describe('null when ClickHouse cannot answer'),
+      .describe('null when ClickHouse cannot answer, or it was not asked for'),
     outcomes: z
       .object({ as_of: outcomesAsOf, ...outcomeCounts })
       .nullable()
@@ -55,6 +84,16 @@ export const overviewSchema = z
       REVIEW: pair,
       BLOCK: pair,
       open: z.int().describe('all alerts that are OPEN, of any time'),
+      open_by_age: z
+        .array(
+          z.object({
+            from: z.string().nullable().describe('raised at this instant or later'),
+            to: z.string().nullable().describe('raised before this instant'),
+            alerts: z.int(),
+          }),
+        )
+        .describe('those alerts, youngest first: of the last hour, day, week, and older'),
+      line,
     }),
     webhook: z.object({
       state: z.string(),

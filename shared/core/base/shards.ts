@@ -55,6 +55,8 @@ const shardingKeys: Readonly<Record<string, string>> = {
   reconciliation_expected_alerts: ofTenant,
   reconciliation_cutoffs: ofTenant,
   prevalence_spikes: ofTenant,
+  hourly_counts: ofTenant,
+  hourly_marks: ofTenant,
 }
 
 /**

@@ -1,8 +1,15 @@
-/** Searches Postgres for ids: tenants and alerts by their beginning, deliveries by the whole. */
+/**
+ * Searches Postgres for ids: tenants, alerts and phones of corrections by their beginning,
+ * deliveries by the whole.
+ */
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
-export type FoundId = { kind: 'tenant' | 'alert' | 'delivery'; tenantId: string; id: string }
+export type FoundId = {
+  kind: 'tenant' | 'alert' | 'delivery' | 'phone'
+  tenantId: string
+  id: string
+}
 
 /** @returns at most `limit` of each kind, tenants first */
 export async function searchIds(
@@ -20,7 +27,12 @@ export async function searchIds(
       order by alert_id limit $3)
      union all
      (select 'delivery', tenant_id, delivery_id from deliveries
-      where delivery_id = $1 and ($2::text[] is null or tenant_id = any($2)))`,
+      where delivery_id = $1 and ($2::text[] is null or tenant_id = any($2)))
+     union all
+     (select distinct 'phone', tenant_id, phone_id from phone_corrections
+      where $1 like 'phn\\_%' and starts_with(phone_id, $1) and undone_at is null
+        and ($2::text[] is null or tenant_id = any($2))
+      order by phone_id limit $3)`,
     [text, toSlugs(scope), limit],
   )
   return rows.map((row) => ({ kind: row.kind, tenantId: row.tenant_id, id: row.id }))

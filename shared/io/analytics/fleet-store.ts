@@ -1,11 +1,16 @@
 /**
  * Reads a tenant's fleet over time: events, devices and sessions by SDK version and platform, and
- * on how many devices each signal was detected, by the client or by the service. Events are exact;
+ * on how many devices each signal was detected, by the client or by the service: from the counts of
+ * whole hours, and from the events of the rest. Events are exact;
  * devices and sessions are counted by sketches, exact to tens of thousands and within a percent
  * beyond.
  */
+import type { HourlyCoverage } from '#shared/core/analytics/hourly-coverage.ts'
+import { hourMs } from '#shared/core/base/instants.ts'
 import { fleetPointsMax } from '#shared/core/base/limits/analytics.ts'
-import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { type Clickhouse, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
+import { hourlyQuery, toHourlyRows } from './hourly-count-sql.ts'
+import { createHourlyReader } from './hourly-reader.ts'
 
 export type FleetSpan = { tenantId: string; fromMs: number; toMs: number; stepSeconds: number }
 
@@ -56,13 +61,6 @@ export type FleetCountsRead = {
 /** Below the time limits of clients, so that no abandoned query runs on. */
 const queryMaxSeconds = 25
 
-// FINAL counts a redelivered event once.
-const selected = `
-  from telemetry final
-  prewhere tenant_id = {tenant:String}
-    and received_at >= fromUnixTimestamp64Milli({from:Int64})
-    and received_at < fromUnixTimestamp64Milli({to:Int64})`
-
 const toAt = (column: string) =>
   `toUnixTimestamp(toStartOfInterval(${column}, toIntervalSecond({step:UInt32}), 'UTC')) * 1000`
 
@@ -70,22 +68,30 @@ const toAt = (column: string) =>
 const levels = { totals: 7, versions: 4, all: 3, byPlatform: 1, byVersion: 0 }
 
 // Sketches of the finest level are merged for the others, which takes half the time of counting
-// each level from the events (`bench -- console`).
-const countsSql = `
+// each level by itself (`bench -- console`).
+const countsSql = (coverage: HourlyCoverage) => `
   select grouping(at, platform, sdk_version) as level, at, platform, sdk_version,
-    toUnixTimestamp64Milli(min(first_seen_at)), toUnixTimestamp64Milli(max(last_seen_at)),
+    toUnixTimestamp64Milli(min(first_at)), toUnixTimestamp64Milli(max(last_at)),
     sum(events), uniqMerge(devices) as device_count, uniqMerge(sessions)
   from (
-    select ${toAt('received_at')} as at, platform, sdk_version,
-      min(received_at) as first_seen_at, max(received_at) as last_seen_at, count() as events,
-      uniqState(device_id) as devices, uniqState(device_id, session_id) as sessions
-    ${selected}
+    select at, platform, sdk_version, min(first_at) as first_at, max(last_at) as last_at,
+      sum(events) as events, uniqMergeState(devices) as devices,
+      uniqMergeState(sessions) as sessions
+    from (${toHourlyRows('version', coverage, toAt)})
     group by at, platform, sdk_version
   )
   group by grouping sets
     ((), (platform, sdk_version), (at), (at, platform), (at, platform, sdk_version))
   order by device_count desc, at, platform, sdk_version
   limit ${fleetPointsMax} by level`
+
+const signalsSql = (coverage: HourlyCoverage) => `
+  select grouping(platform) as of_all, platform, sdk_version, name, uniqMerge(devices) as found
+  from (${toHourlyRows('signal', coverage, toAt)})
+  group by grouping sets ((name), (platform, sdk_version, name))
+  having of_all or has(arrayZip({platforms:Array(String)}, {versions:Array(String)}),
+    (toString(platform), toString(sdk_version)))
+  order by found desc, name, of_all, platform, sdk_version limit {signals:UInt32}`
 
 type CountsRow = [
   ...[level: number, atMs: number, platform: string, sdkVersion: string],
@@ -104,16 +110,23 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
       query_params: { tenant: tenantId, from: fromMs, to: toMs, step: stepSeconds, ...more },
       clickhouse_settings: {
         max_execution_time: queryMaxSeconds,
-        max_threads: 2,
+        ...uncompiled,
+        ...hourlyQuery,
         do_not_merge_across_partitions_select_final: 1,
       },
       format: 'JSONCompactEachRow',
     })
     return result.json<Row>()
   }
+  const { readCoverage } = createHourlyReader(clickhouse)
+  // Steps of a few minutes are counted from events; such a span is short.
+  const coverageOf = async ({ tenantId, fromMs, toMs, stepSeconds }: FleetSpan) =>
+    stepSeconds * 1_000 < hourMs
+      ? { counted: [], events: [{ fromMs, toMs }] }
+      : readCoverage(tenantId, [{ fromMs, toMs }])
   return {
     readCounts: async (span) => {
-      const rows = await read<CountsRow>(countsSql, span)
+      const rows = await read<CountsRow>(countsSql(await coverageOf(span)), span)
       const of = (level: number) => rows.filter((row) => row[0] === level)
       const points = (level: number) => of(level).map(toPoint)
       const [totals] = of(levels.totals).map(toCounts)
@@ -131,6 +144,7 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
          from (
            select min(devices.first_seen_at) as first_seen_at
            from devices where tenant_id = {tenant:String} group by device_id
+           settings optimize_aggregation_in_order = 1
          )
          where first_seen_at >= fromUnixTimestamp64Milli({from:Int64})
            and first_seen_at < fromUnixTimestamp64Milli({to:Int64})
@@ -141,17 +155,7 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
     },
     listSignals: async ({ versions, signalsMax, ...span }) => {
       const rows = await read<[0 | 1, string, string, string, number]>(
-        `select grouping(platform) as of_all, platform, sdk_version, signal,
-           uniq(device_id) as devices
-         from (
-           select platform, sdk_version, device_id, detected_signals, detected_server_signals
-           ${selected}
-         )
-         array join arrayConcat(detected_signals, detected_server_signals) as signal
-         group by grouping sets ((signal), (platform, sdk_version, signal))
-         having of_all or has(arrayZip({platforms:Array(String)}, {versions:Array(String)}),
-           (toString(platform), toString(sdk_version)))
-         order by devices desc, signal limit {signals:UInt32}`,
+        signalsSql(await coverageOf(span)),
         span,
         {
           platforms: versions.map(({ platform }) => platform),

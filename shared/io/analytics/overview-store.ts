@@ -1,10 +1,16 @@
 /**
  * Reads what the overview shows of a tenant's telemetry: a period beside the one before it, from
- * one pass over both. Events are exact; devices and sessions are counted by sketches, exact to tens
- * of thousands and within a percent beyond. A query that would read too many rows is refused.
+ * the counts of whole hours and from the events of the rest. Events are exact; devices and sessions
+ * are counted by sketches, exact to tens of thousands and within a percent beyond. A query that
+ * would read too many rows is refused.
  */
-import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import type { HourlyCoverage } from '#shared/core/analytics/hourly-coverage.ts'
+import { hourMs } from '#shared/core/base/instants.ts'
+import { fleetSignalsMax } from '#shared/core/base/limits/analytics.ts'
+import { type Clickhouse, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
 import { type OutcomesAsOf, readOutcomeCounts } from '#shared/io/outcomes/outcome-store.ts'
+import { hourlyQuery, toHourlyRows } from './hourly-count-sql.ts'
+import { createHourlyReader } from './hourly-reader.ts'
 
 /** The period is `fromMs` to `toMs`; the one before begins at `beforeMs` and ends at `fromMs`. */
 export type OverviewSpan = { tenantId: string; beforeMs: number; fromMs: number; toMs: number }
@@ -33,21 +39,39 @@ export type OverviewVersion = {
   devices: Pair
 }
 
+/** A step begins at `atMs`. */
+export type OverviewStep = {
+  isNow: boolean
+  atMs: number
+  events: number
+  review: number
+  block: number
+}
+
 export type OverviewCounts = {
   now: PeriodCounts
   before: PeriodCounts
   lastEventMs: number | null
   /** SDK versions of most events first. */
   versions: OverviewVersion[]
+  /** The steps with events, of both periods. */
+  steps: OverviewStep[]
 }
 
 export type OverviewStore = {
-  readCounts: (span: OverviewSpan, versionsMax: number) => Promise<OverviewCounts>
+  readCounts: (
+    span: OverviewSpan,
+    options: { versionsMax: number; stepMs: number },
+  ) => Promise<OverviewCounts>
   /** Flags of most events first. */
   listFlags: (
     span: OverviewSpan,
     limit: number,
   ) => Promise<{ flag: string; events: Pair; devices: Pair }[]>
+  /** Signals with the devices that they were detected on, those of most devices first. */
+  listSignals: (span: OverviewSpan) => Promise<{ signal: string; devices: Pair }[]>
+  /** Whether the tenant ever sent an event that is kept. */
+  hasEvents: (tenantId: string) => Promise<boolean>
   /** Of the sessions that began in the period. */
   readOutcomes: (span: OverviewSpan) => Promise<OutcomesAsOf>
 }
@@ -56,65 +80,81 @@ export type OverviewStore = {
 const rowsReadMax = 500_000_000
 const queryMaxSeconds = 25
 
-// FINAL counts a redelivered event once.
-const selected = `
-  from telemetry final
-  prewhere tenant_id = {tenant:String}
-    and received_at >= fromUnixTimestamp64Milli({before:Int64})
-    and received_at < fromUnixTimestamp64Milli({to:Int64})`
-const isNow = 'received_at >= fromUnixTimestamp64Milli({from:Int64})'
+const isNow = (column: string) => `${column} >= fromUnixTimestamp64Milli({from:Int64})`
 
-const pairs = `countIf(${isNow}), countIf(not ${isNow}), uniqIf(device_id, ${isNow}),
-    uniqIf(device_id, not ${isNow})`
+const pairs = `sumIf(events, at), sumIf(events, not at), uniqMergeIf(devices, at),
+    uniqMergeIf(devices, not at)`
 
 const periodCounts = (when: string) => `sumIf(events, ${when}), uniqMergeIf(devices, ${when}),
-    uniqMergeIf(sessions, ${when}), sumIf(allow, ${when}), sumIf(review, ${when}),
-    sumIf(block, ${when}), sumIf(measured, ${when}), sumIf(anonymous, ${when}),
-    sumIf(hosting, ${when}), uniqExactMergeIf(countries, ${when})`
+    uniqMergeIf(sessions, ${when}), sumIf(events - review - block, ${when}),
+    sumIf(review, ${when}), sumIf(block, ${when}), sumIf(measured, ${when}),
+    sumIf(anonymous, ${when}), sumIf(hosting, ${when}),
+    length(groupUniqArrayArrayIf(countries, ${when}))`
 /** How many numbers these are. */
 const periodNumbers = 10
 
-// Everything and each version in one pass: reading the rows is most of the cost. Sketches of each
-// version are merged for everything.
-const countsSql = `
+/** The step of an instant; below 0 in the period before. */
+const toStep = (column: string) => `
+  intDiv(toUnixTimestamp64Milli(toDateTime64(${column}, 3, 'UTC')), {step:Int64}) * {step:Int64}
+    * if(${isNow(column)}, 1, -1)`
+
+// Everything, each version and each step in one pass. Sketches of each version are merged first,
+// and those of the few versions for everything.
+const countsSql = (coverage: HourlyCoverage) => `
   select grouping(platform) as of_all, platform, sdk_version,
-    toUnixTimestamp64Milli(max(last_event_at)), ${periodCounts('is_now')},
-    ${periodCounts('not is_now')}
+    toUnixTimestamp64Milli(max(last_at)), ${periodCounts('is_now')},
+    ${periodCounts('not is_now')},
+    sumMap(step_events), sumMap(step_review), sumMap(step_block)
   from (
-    select ${isNow} as is_now, platform, sdk_version, max(received_at) as last_event_at,
-      count() as events, uniqState(device_id) as devices,
-      uniqState(device_id, session_id) as sessions, countIf(rasp_action = 'ALLOW') as allow,
-      countIf(rasp_action = 'REVIEW') as review, countIf(rasp_action = 'BLOCK') as block,
-      countIf(connection_network != '') as measured,
-      countIf(hasAny(connection_kinds, ['vpn', 'proxy', 'relay', 'tor'])) as anonymous,
-      countIf(has(connection_kinds, 'hosting')) as hosting,
-      uniqExactStateIf(connection_country, connection_country != '') as countries
-    ${selected}
+    select at > 0 as is_now, platform, sdk_version, max(last_at) as last_at,
+      sum(rows.events) as events, sum(rows.review) as review, sum(rows.block) as block,
+      sum(rows.measured) as measured, sum(rows.anonymous) as anonymous,
+      sum(rows.hosting) as hosting, groupUniqArrayArray(rows.countries) as countries,
+      uniqMergeState(rows.devices) as devices, uniqMergeState(rows.sessions) as sessions,
+      sumMap(map(at, rows.events)) as step_events, sumMap(map(at, rows.review)) as step_review,
+      sumMap(map(at, rows.block)) as step_block
+    from (${toHourlyRows('version', coverage, toStep)}) as rows
     group by is_now, platform, sdk_version
   )
   group by grouping sets ((), (platform, sdk_version))
   order by of_all desc, sumIf(events, is_now) desc, platform, sdk_version limit {limit:UInt32}`
 
-const flagsSql = `
-  select flag, ${pairs} from (select flags, device_id, received_at ${selected})
-  array join flags as flag
-  group by flag order by countIf(${isNow}) desc, flag limit {limit:UInt32}`
+const flagsSql = (coverage: HourlyCoverage) => `
+  select name, ${pairs} from (${toHourlyRows('flag', coverage, isNow)})
+  group by name order by sumIf(events, at) desc, name limit {limit:UInt32}`
+
+const signalsSql = (coverage: HourlyCoverage) => `
+  select name, uniqMergeIf(devices, at) as now, uniqMergeIf(devices, not at) as before
+  from (${toHourlyRows('signal', coverage, isNow)})
+  group by name order by now + before desc, name limit {limit:UInt32}`
 
 type CountsRow = [
   ...[ofAll: 0 | 1, platform: string, sdkVersion: string, lastEventMs: number],
-  ...counts: number[],
+  ...counts: (number | Record<string, number>)[],
 ]
 
 export function createOverviewStore(clickhouse: Clickhouse): OverviewStore {
-  const read = async <Row>(query: string, span: OverviewSpan, limit = 0): Promise<Row[]> => {
-    const { tenantId, beforeMs, fromMs, toMs } = span
+  const { readCoverage } = createHourlyReader(clickhouse)
+  const read = async <Row>(
+    toQuery: (coverage: HourlyCoverage) => string,
+    { tenantId, beforeMs, fromMs, toMs }: OverviewSpan,
+    { limit = 0, stepMs = hourMs }: { limit?: number; stepMs?: number } = {},
+  ): Promise<Row[]> => {
+    const spans = [
+      { fromMs: beforeMs, toMs: fromMs },
+      { fromMs, toMs },
+    ]
+    // Steps of minutes are counted from events; such a period is short.
+    const coverage =
+      stepMs % hourMs === 0 ? await readCoverage(tenantId, spans) : { counted: [], events: spans }
     const result = await clickhouse.query({
-      query,
-      query_params: { tenant: tenantId, before: beforeMs, from: fromMs, to: toMs, limit },
+      query: toQuery(coverage),
+      query_params: { tenant: tenantId, from: fromMs, limit, step: stepMs },
       clickhouse_settings: {
         max_rows_to_read: String(rowsReadMax),
         max_execution_time: queryMaxSeconds,
-        max_threads: 2,
+        ...uncompiled,
+        ...hourlyQuery,
         do_not_merge_across_partitions_select_final: 1,
       },
       format: 'JSONCompactEachRow',
@@ -122,19 +162,34 @@ export function createOverviewStore(clickhouse: Clickhouse): OverviewStore {
     return result.json<Row>()
   }
   return {
-    readCounts: async (span, versionsMax) => {
-      const rows = await read<CountsRow>(countsSql, span, versionsMax + 1)
+    readCounts: async (span, { versionsMax, stepMs }) => {
+      const options = { limit: versionsMax + 1, stepMs }
+      const rows = await read<CountsRow>(countsSql, span, options)
       const all = rows.find(([ofAll]) => ofAll === 1)
       return {
         now: toCounts(all, 0),
         before: toCounts(all, 1),
         lastEventMs: all === undefined || all[3] === 0 ? null : all[3],
         versions: rows.filter(([ofAll]) => ofAll === 0).map(toVersion),
+        steps: all === undefined ? [] : toSteps(all),
       }
     },
     listFlags: async (span, limit) => {
-      const rows = await read<[string, number, number, number, number]>(flagsSql, span, limit)
+      const rows = await read<[string, number, number, number, number]>(flagsSql, span, { limit })
       return rows.map(([flag, ...numbers]) => ({ flag, ...toPairs(numbers) }))
+    },
+    listSignals: async (span) => {
+      const limit = fleetSignalsMax
+      const rows = await read<[string, number, number]>(signalsSql, span, { limit })
+      return rows.map(([signal, now, before]) => ({ signal, devices: { now, before } }))
+    },
+    hasEvents: async (tenantId) => {
+      const result = await clickhouse.query({
+        query: 'select 1 from devices where tenant_id = {tenant:String} limit 1',
+        query_params: { tenant: tenantId },
+        format: 'JSONCompactEachRow',
+      })
+      return (await result.json()).length > 0
     },
     readOutcomes: ({ tenantId, fromMs, toMs }) =>
       readOutcomeCounts(clickhouse, { tenantId, sinceMs: fromMs, untilMs: toMs }),
@@ -159,6 +214,18 @@ function toCounts(row: CountsRow | undefined, period: 0 | 1): PeriodCounts {
     hosting: hosting!,
     countries: countries!,
   }
+}
+
+function toSteps(row: CountsRow): OverviewStep[] {
+  const maps = row.slice(4 + 2 * periodNumbers) as Record<string, number>[]
+  const [events, review, block] = maps
+  return Object.entries(events!).map(([step, count]) => ({
+    isNow: Number(step) > 0,
+    atMs: Math.abs(Number(step)),
+    events: count,
+    review: review![step] ?? 0,
+    block: block![step] ?? 0,
+  }))
 }
 
 function toVersion(row: CountsRow): OverviewVersion {

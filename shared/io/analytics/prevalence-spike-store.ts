@@ -5,6 +5,7 @@
  */
 import type { PrevalenceSample, PrevalenceSpike } from '#shared/core/analytics/prevalence-spike.ts'
 import { type Clickhouse, insertRows, toInstant } from '#shared/io/clickhouse/clickhouse.ts'
+import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
 
 export type SpikeKey = { platform: string; sdkVersion: string; signal: string }
 
@@ -119,6 +120,13 @@ export function createPrevalenceSpikeStore(clickhouse: Clickhouse): PrevalenceSp
       return row![0]
     },
   }
+}
+
+/** Has all tenants checked at the next look of the job, as after a history was written. */
+export async function requestPrevalenceCheck(clickhouse: Clickhouse): Promise<void> {
+  await onEveryNode(clickhouse, (node) =>
+    node.command({ query: 'truncate table prevalence_checks' }),
+  )
 }
 
 type PrevalenceRow = [

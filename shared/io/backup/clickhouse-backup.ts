@@ -64,6 +64,10 @@ export async function restoreClickhouse(
     await clickhouse.command({ query: `drop database if exists ${quoteName(name)} sync` })
   }
   await clickhouse.command({ query: `restore ${toDatabases(database)} from ${place}` })
+  // Hours may have been counted later than their events were copied: they are counted again.
+  for (const table of ['hourly_marks', 'hourly_counts']) {
+    await clickhouse.command({ query: `truncate table ${quoteName(database)}.${table}` })
+  }
   for (const table of eventTables) {
     await clickhouse.command({
       query: `alter table ${quoteName(database)}.${table} delete where ${toUndecided(manifest)}`,

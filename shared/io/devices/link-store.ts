@@ -40,7 +40,7 @@ export type Links = {
 export type UserSession = SessionHistory & { deviceId: string }
 
 /** What has an id that begins with a text. */
-export type Found = { kind: 'device' | 'user' | 'session'; tenantId: string; id: string }
+export type Found = { kind: 'device' | 'user' | 'session' | 'phone'; tenantId: string; id: string }
 
 export type LinkStore = {
   /** Other devices that share a user or a session with a device. */
@@ -54,7 +54,7 @@ export type LinkStore = {
     deviceIds: readonly string[]
     limit: number
   }) => Promise<UserSession[]>
-  /** Devices and users by the beginning of their id, sessions by the whole of it. */
+  /** Devices, users and phones by the beginning of their id, sessions by the whole of it. */
   findByText: (query: {
     tenantIds: readonly string[]
     text: string
@@ -133,7 +133,11 @@ const byTextSql = `
   union all
   select 'session' as kind, tenant_id, session_id as id from sessions
   where ${inTenants} and session_hash = cityHash64({text:String}) and session_id = {text:String}
-  group by tenant_id, session_id order by id limit {limit:UInt32}`
+  group by tenant_id, session_id order by id limit {limit:UInt32}
+  union all
+  select 'phone' as kind, tenant_id, phone_id as id from phone_installs
+  where ${inTenants} and startsWith(phone_id, {text:String})
+  group by tenant_id, phone_id order by id limit {limit:UInt32}`
 
 /** How long one of these may take, and the most rows that it reads. */
 const readMaxMs = 3_000

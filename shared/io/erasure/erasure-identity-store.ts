@@ -11,16 +11,19 @@ import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
 import { createIdentityKeyWriter } from '#shared/io/identity/identity-key-store.ts'
 
 /**
- * SQL: the rows of a device; or those that name a user, as every key of an install with the user
- * does. The first offset of a row says nothing of later events with it, so all of them go, and
- * those of later events are put back.
+ * SQL: the rows of a device; or those that name a user: of the user's own key, and of installs
+ * whose first event the user had. The first offset of a row says nothing of later events with it,
+ * so all of them go, and those of later events are put back.
  * @param is SQL that compares a text with the subject's id
  */
-function toIdentityCondition(kind: 'device' | 'user', is: (text: string) => string): string {
+function toIdentityCondition(
+  kind: 'device' | 'user',
+  ofKey: string,
+  is: (text: string) => string,
+): string {
+  const named = `JSONExtract(first_event.traits, 'users', 'Array(String)')`
   const ofSubject =
-    kind === 'device'
-      ? is('device_id')
-      : `arrayExists(one -> ${is('one')}, JSONExtract(traits, 'users', 'Array(String)'))`
+    kind === 'device' ? is('device_id') : `(${ofKey} or arrayExists(one -> ${is('one')}, ${named}))`
   return `tenant_id = {tenant:String} and ${ofSubject}`
 }
 
@@ -42,13 +45,27 @@ export function toIdentityConditions(
 ): Record<(typeof identityTables)[number], string> {
   const ofDevice =
     kind === 'device' ? `tenant_id = {tenant:String} and ${is('device_id')}` : 'false'
-  const sampled =
-    kind === 'device' ? `device_hash = ${sipHash}` : `key_hash = ${toHash(toUserKey(id))}`
+  const ofKey = `key_hash = ${toHash(toUserKey(id))}`
+  const sampled = kind === 'device' ? `device_hash = ${sipHash}` : ofKey
   return {
-    identity_keys: toIdentityCondition(kind, is),
+    identity_keys: toIdentityCondition(kind, ofKey, is),
     identity_samples: `tenant_id = {tenant:String} and ${sampled}`,
     phone_links: ofDevice,
     phone_installs: ofDevice,
+  }
+}
+
+/**
+ * SQL: the rows of a user's devices, some of which only events of the user may have told of. They
+ * name no user, and are put back as far as events are left.
+ * @param sipHashes of these devices
+ */
+export function toKeyConditions(sipHashes: readonly string[]) {
+  const ofDevices = (hashed: string) => `tenant_id = {tenant:String}
+    and stream_offset <= {last:UInt64} and ${hashed} in (${sipHashes.join(',')})`
+  return {
+    identity_keys: ofDevices('sipHash64(device_id)'),
+    identity_samples: ofDevices('device_hash'),
   }
 }
 
@@ -70,7 +87,7 @@ export async function eraseEarlierInstalls(
 }
 
 export const countedIdentities = {
-  identity_keys: 'uniqExact(key_hash, device_id, traits_hash)',
+  identity_keys: 'uniqExact(key_hash, device_id)',
   identity_samples: 'uniqExact(key_hash, device_hash)',
   phone_links: 'uniqExact(device_id)',
   phone_installs: 'uniqExact(phone_id, device_id)',

@@ -11,6 +11,7 @@ import type { CommandParams } from '@clickhouse/client'
 import { sessionQueryMax } from '#shared/core/base/limits/history.ts'
 import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import { toHash, toKeyHash } from '#shared/core/velocity/key-hash.ts'
+import { forgetHourlyCounts } from '#shared/io/analytics/hourly-count-store.ts'
 import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
 import { onEveryNode, onEveryServer } from '#shared/io/clickhouse/shards.ts'
 import {
@@ -30,6 +31,7 @@ import {
   eraseEarlierInstalls,
   identityTables,
   rebuildIdentityKeys,
+  toKeyConditions,
 } from './erasure-identity-store.ts'
 import { type CountMentions, createCountMentions } from './erasure-mentions-store.ts'
 import type { ErasureSubject } from './erasure-subject.ts'
@@ -61,6 +63,9 @@ const erasureTables = [
 ] as const
 export type ErasureTable = (typeof erasureTables)[number]
 
+/** Tables whose mutations leave replaced parts. */
+const droppedTables = [...erasureTables, 'reconciliation_expected_alerts', 'hourly_counts']
+
 export type ErasureStore = {
   /**
    * @param earlier of a pass that may have erased what leads to rows that it left
@@ -89,6 +94,8 @@ export type ErasureStore = {
    * were under way when `eraseRows` returned must have ended.
    */
   rebuild: (traces: ErasureTraces) => Promise<void>
+  /** Removes what was counted of the tenant's hours. Call it while none is counted. */
+  forgetHourlyCounts: (tenantId: string) => Promise<void>
   /**
    * Has the parts that mutations replaced removed from the disk.
    * @returns how many are still there after the limit
@@ -147,9 +154,10 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
       }
     },
     rebuild: (traces) => rebuild(clickhouse, traces),
+    forgetHourlyCounts: (tenantId) => forgetHourlyCounts(clickhouse, tenantId),
     dropOldParts: async (limitMs) => {
       const left = await onEveryServer(clickhouse, (server) =>
-        dropOldParts(server, [...erasureTables, 'reconciliation_expected_alerts'], limitMs),
+        dropOldParts(server, droppedTables, limitMs),
       )
       return left.reduce((sum, one) => sum + one, 0)
     },
@@ -366,6 +374,12 @@ async function rebuild(clickhouse: Clickhouse, traces: ErasureTraces): Promise<v
   }
   await insert(...rebuildSessions)
   await insert(rebuildDevices)
+  // Just before they are put back: installs that are decided meanwhile need them.
+  for (const some of chunksOf(devices, mutationValuesMax)) {
+    const { identity_keys, identity_samples } = toKeyConditions(some.map(({ sipHash }) => sipHash))
+    await mutate(clickhouse, traces, 'identity_keys', identity_keys)
+    await mutate(clickhouse, traces, 'identity_samples', identity_samples)
+  }
   for (const some of chunksOf(ids, sessionQueryMax)) {
     await rebuildIdentityKeys(clickhouse, subject.tenantId, some)
   }

@@ -52,10 +52,11 @@ async function queryFirsts(node: ClickhouseNode, installs: InstallName[]): Promi
   const hashes = new Set(installs.map(({ deviceId }) => toHash(toInstallKey(deviceId))))
   const result = await node.query({
     query: `
-      select tenant_id, device_id, argMin(traits, stream_offset), min(stream_offset),
-        toUnixTimestamp64Milli(argMin(received_at, stream_offset))
+      select tenant_id, device_id, tupleElement(min(first_event) as first, 'traits'),
+        tupleElement(first, 'stream_offset'),
+        toUnixTimestamp64Milli(tupleElement(first, 'received_at'))
       from identity_keys prewhere ${hashIn('key_hash', hashes)}
-      where ${tenants.text}
+      where ${tenants.text} and first_event.traits != ''
       group by tenant_id, device_id`,
     query_params: tenants.params,
     use_multipart_params_auto: true,

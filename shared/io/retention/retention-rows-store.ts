@@ -25,6 +25,7 @@ export const retainedTables = [
   'phone_links',
   'phone_installs',
   'replays',
+  'hourly_counts',
 ] as const
 type RetainedTable = (typeof retainedTables)[number]
 
@@ -61,6 +62,7 @@ const timeColumns: Partial<Record<RetainedTable, string>> = {
   shadow_decisions: 'received_at',
   installs: 'received_at',
   replays: 'received_at',
+  hourly_counts: 'hour',
 }
 
 /** What was decided of an install. */
@@ -71,7 +73,7 @@ const entityColumns: Partial<Record<RetainedTable, string>> = {
   devices: 'tenant_id, device_id',
   user_devices: 'tenant_id, user_id, device_id',
   install_keys: 'tenant_id, key_hash, kind, subject_hash, issuer_hash',
-  identity_keys: 'tenant_id, key_hash, device_id, traits_hash',
+  identity_keys: 'tenant_id, key_hash, device_id',
   identity_samples: 'tenant_id, key_hash, device_hash',
 }
 

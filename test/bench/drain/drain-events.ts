@@ -24,6 +24,8 @@ export type DrainEvents = {
   connected?: boolean
   /** Whether bodies tell of their phones: what an edge keeps of identifiers, and traits. */
   phones?: boolean
+  /** The share of devices that come from another network each time, from 0 to 1. */
+  roaming?: number
 }
 
 export const drainTenants = ['acme', 'globex', 'initech', 'umbrella'] as const
@@ -48,7 +50,8 @@ export const expectedAlerts = ({ events, alerting }: DrainEvents): number =>
   alerting ? events / alertEvery : 0
 
 function createEvents(options: DrainEvents): (n: number) => Waiter {
-  const { events, alerting, startedAtMs, connected = false, phones = false } = options
+  const { events, alerting, startedAtMs, phones = false, roaming = 0 } = options
+  const connected = options.connected ?? roaming > 0
   const devices = events / eventsPerDevice
   if (devices % alertEvery !== 0) {
     throw new Error(`events must be a multiple of ${eventsPerDevice * alertEvery}`)
@@ -60,6 +63,7 @@ function createEvents(options: DrainEvents): (n: number) => Waiter {
     policy_hash: toPolicyHash(defaultPolicy),
     epoch: 1,
   }
+  const isRoaming = (device: number) => (device % 100) / 100 < roaming
   return (n) => {
     const device = n % devices
     const visit = Math.floor(n / devices)
@@ -93,7 +97,7 @@ function createEvents(options: DrainEvents): (n: number) => Waiter {
         rasp_action: scored.action,
         reasons: scored.reasons,
         ...common,
-        ...(connected ? { connection: toConnection(device) } : {}),
+        ...(connected ? { connection: toConnection(device, isRoaming(device) ? visit : 0) } : {}),
       },
       body.length,
     )
@@ -102,9 +106,11 @@ function createEvents(options: DrainEvents): (n: number) => Waiter {
 }
 
 const devicesPerNetwork = 20
+/** How far away the networks of the next visit are. */
+const networksPerJourney = 97
 
-function toConnection(device: number): EventConnection {
-  const network = Math.floor(device / devicesPerNetwork)
+function toConnection(device: number, journey: number): EventConnection {
+  const network = Math.floor(device / devicesPerNetwork) + journey * networksPerJourney
   return {
     network: `81.${(network >> 8) & 255}.${network & 255}.0/24`,
     address_hash: `address-${device}`.padEnd(22, 'x'),

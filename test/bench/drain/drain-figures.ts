@@ -19,6 +19,8 @@ export type Drained = {
   costs: Costs
   rowsPerInsert: number
   memoryMb: number
+  /** Of installs, an event: rows that the scorer wrote, and bytes once they are merged. */
+  keys: { rows: number; bytes: number }
   checks: Check[]
 }
 

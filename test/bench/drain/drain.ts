@@ -1,10 +1,11 @@
 /**
- * `npm run bench -- drain [--events N] [--rounds N] [--phones]`: how fast one scorer process works off a full
- * stream, from the first stored event until all are stored and decided, beside bare loops that
- * insert the same rows: as objects through the client's `insert`, and as bytes that were encoded
- * beforehand. And the same with one event in five raising an alert. Rounds are interleaved, each in
- * its own databases. A round is valid only if every event has its row, every alert exists once with
- * its delivery and its reconciliation entries, and nothing was quarantined.
+ * `npm run bench -- drain [--events N] [--rounds N] [--phones [--roaming SHARE]]`: how fast one
+ * scorer process works off a full stream, from the first stored event until all are stored and
+ * decided, beside bare loops that insert the same rows: as objects through the client's `insert`,
+ * and as bytes that were encoded beforehand. And the same with one event in five raising an alert.
+ * Rounds are interleaved, each in its own databases. A round is valid only if every event has its
+ * row, every alert exists once with its delivery and its reconciliation entries, and nothing was
+ * quarantined. With `--roaming 0.2` one phone in five comes from another network each time.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -75,9 +76,10 @@ export async function run(args: string[] = []): Promise<void> {
       // For profiles: one part alone, without a report.
       only: { type: 'string' },
       phones: { type: 'boolean', default: false },
+      roaming: { type: 'string', default: '0' },
     },
   })
-  const rig = await startRig(Number(values.events), values.phones)
+  const rig = await startRig(Number(values.events), values.phones, Number(values.roaming))
   try {
     if (values.only !== undefined) await runOnly(rig, values.only, Number(values.rounds))
     else await measure(rig, Number(values.rounds), args)
@@ -110,13 +112,19 @@ function printBaselines({ bytes, objects, check }: Baselines): void {
 
 function printDrained(
   name: string,
-  { eventsPerSecond, costs, rowsPerInsert, ...rest }: Drained,
+  { eventsPerSecond, costs, rowsPerInsert, keys, ...rest }: Drained,
 ): void {
   const spent = Object.entries(costs).map(([process, us]) => `${process} ${us.toFixed(1)}`)
   print(
     `${name.padEnd(9)} ${eventsPerSecond.toFixed(0).padStart(6)}/s, us/event: ${spent.join(' ')}` +
       `; ${rowsPerInsert.toFixed(0)} rows an insert, scorer ${rest.memoryMb.toFixed(0)} MB at most`,
   )
+  if (keys.rows > 0) {
+    print(
+      `keys of installs: ${keys.rows.toFixed(2)} rows written an event, ` +
+        `${keys.bytes.toFixed(1)} bytes an event on disk`,
+    )
+  }
   for (const check of rest.checks.filter(({ ok }) => !ok))
     print(`BROKEN ${check.name} ${check.detail}`)
 }
@@ -154,13 +162,13 @@ async function measure(rig: Rig, rounds: number, args: readonly string[]): Promi
   })
 }
 
-async function startRig(events: number, phones: boolean): Promise<Rig> {
-  const startedAtMs = Date.now()
+async function startRig(events: number, phones: boolean, roaming: number): Promise<Rig> {
+  const common = { events, startedAtMs: Date.now(), phones, roaming }
   const [postgres, clickhouse, quiet, alerting, { worker: baseline }] = await Promise.all([
     startPostgres({ settings: { fsync: 'on' } }),
     startClickhouse(),
-    fill({ events, alerting: false, startedAtMs, phones }),
-    fill({ events, alerting: true, startedAtMs, phones }),
+    fill({ ...common, alerting: false }),
+    fill({ ...common, alerting: true }),
     forkChild('./drain/drain-baseline.ts'),
   ])
   await baseline.request({ do: 'encode', options: quiet.options } satisfies BaselineOrder)
@@ -269,15 +277,29 @@ async function measureDrain(rig: Rig, filled: Filled, database: string): Promise
     const timed = await timeDrain(rig, filled, scorer)
     const rowsPerInsert = options.events / (await readMetric(scorer, 'di_insert_rows_count'))
     const memoryMb = readMemoryMb(scorer.pid).peak
+    const keysWritten = await readMetric(scorer, 'di_identity_keys_stored_total')
     await scorer.stop()
     const checks = await checkDrain({ nats, clickhouse, options, postgres })
-    return { ...timed, rowsPerInsert, memoryMb, checks }
+    const keyBytes = options.phones ? await readKeyBytes(clickhouse) : 0
+    const keys = { rows: keysWritten / options.events, bytes: keyBytes / options.events }
+    return { ...timed, rowsPerInsert, memoryMb, checks, keys }
   } finally {
     await scorer.stop()
     await clickhouse.close()
     await postgres.close()
     await dropDatabase(rig, database)
   }
+}
+
+/** What the keys of installs take on disk once they are merged. */
+async function readKeyBytes(clickhouse: Clickhouse): Promise<number> {
+  await clickhouse.command({ query: 'optimize table identity_keys final' })
+  const result = await clickhouse.query({
+    query: `select toFloat64(sum(bytes_on_disk)) from system.parts
+      where database = currentDatabase() and table = 'identity_keys' and active`,
+    format: 'JSONCompactEachRow',
+  })
+  return (await result.json<[number]>())[0]![0]
 }
 
 async function timeDrain(

@@ -317,6 +317,14 @@ export function describeEntities(getStory: () => EntityStory): void {
       expect(found).toContainEqual(['Hardware and settings', 'the same hardware'])
       await expectNoFault()
 
+      await open(deviceAt('install-1'))
+      await page.keyboard.press('Control+k')
+      await page.getByRole('combobox', { name: 'Page, tenant or id' }).fill(both!.phone_id)
+      await page.getByRole('option').filter({ hasText: 'Phone' }).waitFor()
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: 'Phone', exact: true }).waitFor()
+      await settle(page)
+
       // The first install is what the phone is named after.
       expect(await button('Split off').count()).toBe(1)
       await button('Split off').click()

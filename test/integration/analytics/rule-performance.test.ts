@@ -13,7 +13,10 @@ import { toRate } from '#shared/core/outcomes/wilson.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
-import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
+import {
+  createPrevalenceSpikeStore,
+  requestPrevalenceCheck,
+} from '#shared/io/analytics/prevalence-spike-store.ts'
 import { insertAlertRows } from '#shared/io/analytics/replica-rows-store.ts'
 import {
   createRulePerformanceStore,
@@ -53,6 +56,7 @@ import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/c
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { testHourlyJob } from './hourly-job.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
 let servers: { postgres: TestPostgres; nats: TestNats; clickhouse: TestClickhouse }
@@ -516,6 +520,9 @@ describe('a bad release', () => {
     ])
     wallMs += hourMs + 1_000
     expect(await alarm.runRound()).toBe('checked')
+    // As after a history was written.
+    await requestPrevalenceCheck(clickhouse)
+    expect(await alarm.runRound()).toBe('checked')
     expect(logged).toHaveLength(1)
     expect(await listed()).toHaveLength(1)
     const [row] = await read<Record<string, unknown>>('select * from analytics.prevalence_spikes')
@@ -599,3 +606,5 @@ describe('a file of labels', () => {
     )
   })
 })
+
+testHourlyJob(() => ({ clickhouse, postgres: rig.postgres }))

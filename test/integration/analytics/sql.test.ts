@@ -19,8 +19,10 @@ import { listAudit } from '#shared/io/postgres/audit-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
 import { type AnalystsRig, createAnalystsRig } from '../../support/analytics/analysts-rig.ts'
+import { toWalkDeps } from '../../support/analytics/walked-fleet.ts'
 import { testLog } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
+import { describeWalk } from './walk.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
 let rig: AnalystsRig
@@ -52,6 +54,7 @@ beforeAll(async () => {
     nowMs: () => performance.now(),
     wallMs: () => Date.now() + aheadMs,
     fleet: createFleetStore(rig.deps.analysts.clickhouse),
+    ...toWalkDeps(rig),
   }
   // The other routes are not called.
   app = await createConsoleApp(deps as unknown as ConsoleDeps, {
@@ -449,3 +452,5 @@ describe('the fleet', () => {
     expect(turned.status).toBe(400)
   })
 })
+
+describeWalk(() => ({ app, rig, token: adminToken }))

@@ -6,6 +6,8 @@ import { alertSchema } from '#shared/core/alerts/alert-schema.ts'
 import { phoneInstallsShownMax } from '#shared/core/base/limits/entities.ts'
 import { toPhoneId } from '#shared/core/identity/phone-id.ts'
 import { toPhoneSchema } from '#shared/core/identity/phone-schemas.ts'
+import { searchIds } from '#shared/io/alerts/search-store.ts'
+import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import {
   type CorrectionView,
   correctPhone,
@@ -141,6 +143,26 @@ export function describePhones(getRig: () => ApiRig): void {
         },
       ])
       expect((await readPhone(idOf('without'))).users).toEqual([])
+    })
+
+    test('is found by its id or the beginning of it, also where only a correction made it', async () => {
+      const links = createLinkStore(rig.clickhouse)
+      const search = async (text: string, tenantIds = [tenantId]) => [
+        (await links.findByText({ tenantIds, text, limit: 10 })).filter(
+          (one) => one.kind === 'phone',
+        ),
+        await searchIds(rig.postgres, { text, scope: tenantIds, limit: 10 }),
+      ]
+      const known = { kind: 'phone', tenantId, id: idOf('first/1') }
+      expect(await search(known.id)).toEqual([[known], []])
+      expect(await search(known.id.slice(0, 12))).toEqual([[known], []])
+      expect(await search(known.id, ['phones-other'])).toEqual([[], []])
+      const split = await correct('again', null)
+      const own = { kind: 'phone', tenantId, id: split.phone_id }
+      expect(await search(own.id.slice(0, 12))).toEqual([[], [own]])
+      expect(await search(own.id, ['phones-other'])).toEqual([[], []])
+      await undo(split)
+      expect(await search(own.id)).toEqual([[], []])
     })
 
     test('of another tenant, an unknown one and a malformed id tell nothing', async () => {

@@ -535,7 +535,7 @@ export function describeAlertWork(getRunning: () => TestStack): void {
           top_flags: { flag: string; events: Pair }[]
           sdk_versions: { sdk_version: string; platform: string; events: Pair; devices: Pair }[]
         }
-        alerts: { raised: Pair; BLOCK: Pair; open: number }
+        alerts: { raised: Pair; BLOCK: Pair; open: number; line: { now: number[] } }
         webhook: { state: string; deliveries: { state: string; count: Pair }[] }
         reconciliation: { agrees: boolean } | null
       }
@@ -559,6 +559,7 @@ export function describeAlertWork(getRunning: () => TestStack): void {
         },
       ])
       expect(alerts.raised.now).toBe((await list()).total)
+      expect(alerts.line.now.reduce((sum, one) => sum + one, 0)).toBe(alerts.raised.now)
       expect(alerts.open).toBe((await list('?disposition=OPEN')).total)
       expect(webhook.state).toBe('off')
       expect(webhook.deliveries.reduce((sum, one) => sum + one.count.now, 0)).toBe(

@@ -17,6 +17,7 @@ import {
   plainConnection,
   toShown,
 } from '../../support/telemetry/connections.ts'
+import { describeHourlyCounts } from './hourly-counts.ts'
 
 const minuteMs = 60_000
 const nowMs = Math.floor(Date.now() / minuteMs) * minuteMs
@@ -187,7 +188,10 @@ describe('the countries and networks of a fleet', () => {
   it('are a line of the overview, beside the period before', async () => {
     const [beforeMs, fromMs, toMs] = [nowMs - 600 * minuteMs, nowMs - 300 * minuteMs, nowMs + 1]
     const { readCounts } = createOverviewStore(clickhouse)
-    const { now, before } = await readCounts({ tenantId: 'net-a', beforeMs, fromMs, toMs }, 10)
+    const { now, before } = await readCounts(
+      { tenantId: 'net-a', beforeMs, fromMs, toMs },
+      { versionsMax: 10, stepMs: 3_600_000 },
+    )
     const expected = (from: number, to: number) => {
       const some = of('net-a').filter(({ received_at: ms }) => ms >= from && ms < to)
       const kinds = (...any: string[]) =>
@@ -205,3 +209,5 @@ describe('the countries and networks of a fleet', () => {
     expect(now.anonymous).toBeGreaterThan(0)
   })
 })
+
+describeHourlyCounts(() => clickhouse)

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { toEventId } from '#shared/core/base/ids.ts'
+import { hourMs } from '#shared/core/base/instants.ts'
 import { toPhoneId } from '#shared/core/identity/phone-id.ts'
 import {
   deadLetterStream,
@@ -13,6 +14,7 @@ import { toHash } from '#shared/core/velocity/key-hash.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { addNote, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
 import { startBulkJob } from '#shared/io/alerts/bulk/bulk-job-store.ts'
+import { createHourlyCountStore } from '#shared/io/analytics/hourly-count-store.ts'
 import type { ErasureReceipt } from '#shared/io/erasure/erasure-job-store.ts'
 import { createErasureStore, type ErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { correctPhone } from '#shared/io/identity/correct-phone.ts'
@@ -159,6 +161,15 @@ async function readStream(stream: string): Promise<string[]> {
   return texts
 }
 
+/** Tenants with rows that may have hashes of their ids. */
+const countedTenants = async (): Promise<string[]> => {
+  const found = await rig.clickhouse.query({
+    query: 'select distinct tenant_id from hourly_counts order by tenant_id',
+    format: 'JSONCompactEachRow',
+  })
+  return (await found.json<[string]>()).map(([tenantId]) => tenantId)
+}
+
 describe('erasing a device', () => {
   it('leaves no row of it in any store, and all other rows', async () => {
     await publishRound()
@@ -179,8 +190,14 @@ describe('erasing a device', () => {
     const { alerts } = await alertsOf(ids.tenant)
     const kept = alerts.filter(({ entity }) => entity.device.device_id !== ids.phone)
 
+    const hour = Math.floor(Date.now() / hourMs) * hourMs
+    const counts = createHourlyCountStore(rig.clickhouse)
+    await counts.count(null, { fromMs: hour - hourMs, toMs: hour + hourMs })
+    expect(await countedTenants()).toEqual([ids.other, ids.tenant].sort())
+
     const receipt = await eraseOf('device', ids.phone)
 
+    expect(await countedTenants()).toEqual([ids.other])
     expect(afters(receipt)).toBe(0)
     expect(receipt.counts).toMatchObject({
       'clickhouse.telemetry': { after: 0 },

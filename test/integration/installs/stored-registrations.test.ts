@@ -2,8 +2,11 @@
 // stored, decided and acknowledged; an invalid one becomes a dead letter; they end in ClickHouse, are
 // the device's answer, and go with the device.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { toUserKey } from '#shared/core/identity/comparison.ts'
+import { readTraits } from '#shared/core/identity/install-traits.ts'
 import type { Registration } from '#shared/core/installs/registration.ts'
 import { deadLetterStream, telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import { toHash } from '#shared/core/velocity/key-hash.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { createReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import { removeRows } from '#shared/io/retention/retention-rows-store.ts'
@@ -242,14 +245,27 @@ const keysOf = (...events: EventFacts[]) =>
     }),
   )
 const tableOfKeys = () => `identity_keys final where tenant_id = '${tenantId}'`
+const userOfKey = new Map(['ada', 'eve', 'acc-9'].map((user) => [toHash(toUserKey(user)), user]))
+/** Each device with the users that it has keys of. */
 const devicesOfKeys = async () =>
   (
-    await read<{ device: string; users: string[] }>(
-      `select device_id as device,
-        arraySort(groupUniqArrayArray(JSONExtract(traits, 'users', 'Array(String)'))) as users
+    await read<{ device: string; keys: string[] }>(
+      `select device_id as device, arrayMap(key -> toString(key), groupUniqArray(key_hash)) as keys
       from ${tableOfKeys()} group by device order by device`,
     )
-  ).map(({ device, users }) => [device, ...users])
+  ).map(({ device, keys }) => {
+    return [device, ...keys.flatMap((key) => userOfKey.get(key) ?? []).sort()]
+  })
+type KeyRow = {
+  key_hash: string
+  stream_offset: string
+  first_event: { stream_offset: string; received_at: string; traits: string }
+}
+const readKeys = (deviceId: string) =>
+  read<KeyRow>(`select * from ${tableOfKeys()} and device_id = '${deviceId}' order by key_hash`)
+/** The traits that stand in some of these rows. */
+const readTexts = (rows: KeyRow[]) =>
+  rows.flatMap(({ first_event: { traits } }) => (traits === '' ? [] : [readTraits(traits)]))
 
 describe('keys of installs', () => {
   const phone: EventFacts = { deviceId: 'phone', sessionId: 's-1' }
@@ -268,12 +284,33 @@ describe('keys of installs', () => {
     await rig.drained()
     await publish(...keysOf(started(4)))
     await rig.drained()
-    const rows = await read<{ boot: string; rows: string }>(
-      `select toString(argMin(JSONExtractUInt(traits, 'bootAtMs'), stream_offset)) as boot,
-        toString(count()) as rows
-      from ${tableOfKeys()} and device_id = 'restless'`,
-    )
-    expect(rows).toEqual([{ boot: String(Date.parse(bootAt(1))), rows: '2' }])
+    const [first, ...others] = readTexts(await readKeys('restless'))
+    expect([first?.bootAtMs, others]).toEqual([Date.parse(bootAt(1)), []])
+    expect(await count(`${tableOfKeys()} and device_id = 'restless'`)).toBe(2)
+  })
+
+  it('of a phone that comes from five networks are one row each, and its traits stand once', async () => {
+    const visit = (n: number): EventFacts => ({
+      ...phone,
+      userId: 'ada',
+      nonce: n,
+      connection: { network: `81.2.${n}.0/24`, address_hash: 'a'.repeat(22) },
+      more: toSentDevice(1),
+    })
+    await publish(...keysOf(visit(1), visit(2)))
+    await rig.drained()
+    // From another process, which remembers nothing, and again from it.
+    await rig.endScorers()
+    scorer = await rig.startScorer()
+    await publish(...keysOf(visit(3), visit(4)))
+    await rig.drained()
+    await publish(...keysOf(visit(2), visit(5)))
+    await rig.drained()
+    // The identifier, the user, the hardware, the setup, five networks and the install itself.
+    const rows = await readKeys('phone')
+    expect(rows).toHaveLength(10)
+    expect(readTexts(rows).map(({ network }) => network)).toEqual(['81.2.1.0/24'])
+    expect(await scorer.readMetric('di_identity_keys_stored_total')).toBe(5 + 2 + 2)
   })
 
   it('go with their device, and those of later events come back at their place', async () => {
@@ -294,21 +331,22 @@ describe('keys of installs', () => {
     const store = createErasureStore(rig.clickhouse)
     const subject = { tenantId, kind: 'device', id: 'phone' } as const
     const traces = await store.readTraces(subject, lastOffset, null)
-    const before = await read(`select * from ${tableOfKeys()} and device_id = 'phone'
-      order by key_hash, traits_hash`)
+    const before = await readKeys('phone')
     await store.eraseRows(traces)
     expect(await devicesOfKeys()).toEqual([['tablet']])
     await store.rebuild(traces)
     expect(await devicesOfKeys()).toEqual([['phone', 'ada'], ['tablet']])
-    const after = await read<{ stream_offset: string }>(
-      `select * from ${tableOfKeys()} and device_id = 'phone' order by key_hash, traits_hash`,
-    )
-    const withoutPlaces = (rows: unknown[]) =>
-      rows.map((row) => ({ ...(row as object), stream_offset: 0 }))
+    const after = await readKeys('phone')
+    const withoutPlaces = (rows: KeyRow[]) =>
+      rows.map((row) => ({
+        ...row,
+        stream_offset: 0,
+        first_event: { ...row.first_event, stream_offset: 0 },
+      }))
     expect(withoutPlaces(after)).toEqual(withoutPlaces(before))
     expect(Math.min(...after.map(({ stream_offset: at }) => Number(at)))).toBe(lastOffset + 1)
     const receipt = await eraseNow(rig, { tenantId, kind: 'device', id: 'phone' })
-    expect(receipt.counts).toMatchObject({ 'clickhouse.identity_keys': { before: 5, after: 0 } })
+    expect(receipt.counts).toMatchObject({ 'clickhouse.identity_keys': { before: 3, after: 0 } })
   })
 
   it('and what was decided by them go with their device, also where it is an earlier install', async () => {
@@ -331,18 +369,44 @@ describe('keys of installs', () => {
     expect(await read(links)).toEqual([{ device_id: 'again', installs: [] }])
   })
 
-  it('that name a user go with the user, and the others of its phone stay', async () => {
+  it('that name a user go with the user, and what other events told stays', async () => {
     const facts = { ...phone, userId: 'eve', accountId: 'acc-9' }
     await publish(...keysOf(phone, facts, { ...phone, userId: 'ada', nonce: 1 }))
+    const from = (place: number, more: EventFacts): EventFacts => ({
+      connection: { network: `81.2.${place}.0/24`, address_hash: 'a'.repeat(22) },
+      ...more,
+      more: toSentDevice(1),
+    })
+    const tablet = { ...phone, deviceId: 'tablet' }
+    await publish(
+      ...keysOf(from(1, { ...tablet, userId: 'eve' }), from(2, { ...tablet, userId: 'ada' })),
+      ...keysOf(from(1, { ...phone, deviceId: 'other', userId: 'ada' })),
+    )
     await rig.drained()
-    expect(await devicesOfKeys()).toEqual([['phone', 'acc-9', 'ada', 'eve']])
+    const [byEve, other] = [await readKeys('tablet'), await readKeys('other')]
     const receipt = await eraseNow(rig, { tenantId, kind: 'user', id: 'eve' })
-    expect(receipt.counts).toMatchObject({ 'clickhouse.identity_keys': { before: 4, after: 0 } })
-    expect(await devicesOfKeys()).toEqual([['phone', 'ada']])
-    expect(await count(`${tableOfKeys()} and position(traits, 'eve') > 0`)).toBe(0)
+    // The user's own key on two devices, and the install that began with the user.
+    expect(receipt.counts).toMatchObject({ 'clickhouse.identity_keys': { before: 3, after: 0 } })
+    expect(await devicesOfKeys()).toEqual([
+      ['other', 'ada'],
+      ['phone', 'ada'],
+      ['tablet', 'ada'],
+    ])
+    // Merged or not.
+    const named = `identity_keys where position(first_event.traits, 'eve') > 0`
+    expect(await count(`${named} and tenant_id = '${tenantId}'`)).toBe(0)
+    expect(await readKeys('other')).toEqual(other)
+    const byAda = await readKeys('tablet')
+    // Neither the user nor the network that only the user's event came from.
+    expect([byEve.length, byAda.length]).toEqual([8, 6])
+    const places = new Set(byAda.map(({ stream_offset: place }) => place))
+    expect(places.size).toBe(1)
+    const [first] = byAda.filter(({ first_event: { traits } }) => traits !== '')
+    expect(first?.first_event.stream_offset).toBe(first?.stream_offset)
+    expect(readTexts(byAda)).toMatchObject([{ network: '81.2.2.0/24', users: ['ada'] }])
   })
 
-  it('of an install that goes on after its erasure are written again', async () => {
+  it('of an install that goes on after its erasure are written again, and so is its phone', async () => {
     await publish(...keysOf(phone))
     await rig.drained()
     await eraseNow(rig, { tenantId, kind: 'device', id: 'phone' })
@@ -360,13 +424,19 @@ describe('keys of installs', () => {
       return (await devicesOfKeys()).length > 0
     })
     expect(await devicesOfKeys()).toEqual([['phone']])
+    // It forgets the phone at the same time, and decides it again.
+    expect(await count(`phone_links final where tenant_id = '${tenantId}'`)).toBe(1)
   })
 
   it('are kept while the install goes on, and removed by retention then', async () => {
     const hourMs = 3_600_000
-    const seen = (deviceId: string, hours: number): EventFacts => {
-      return { deviceId, nonce: hours, receivedAtMs: atMs + hours * hourMs }
-    }
+    const seen = (deviceId: string, hours: number): EventFacts => ({
+      deviceId,
+      nonce: hours,
+      receivedAtMs: atMs + hours * hourMs,
+      connection: { network: `81.2.${hours}.0/24`, address_hash: 'a'.repeat(22) },
+      more: deviceId === 'phone' ? toSentDevice(1) : {},
+    })
     await publish(...keysOf(seen('gone', 0), seen('phone', 0)))
     await rig.drained()
     await publish(...keysOf(seen('gone', 1), seen('phone', 13)))
@@ -381,14 +451,17 @@ describe('keys of installs', () => {
       })
     // An install keeps its phone for as long as it has keys.
     expect(await remove('phone_links')).toBe(0)
-    expect(await remove('identity_keys')).toBe(2)
+    // Both of the one that is gone, and a network to which the other did not come back.
+    expect(await remove('identity_keys')).toBe(3)
+    expect(await readKeys('phone')).toHaveLength(5)
     expect([await remove('phone_links'), await remove('phone_installs')]).toEqual([1, 1])
     expect(await count(`phone_links final where tenant_id = '${tenantId}'`)).toBe(1)
     expect(await devicesOfKeys()).toEqual([['phone']])
     // From the first event on.
-    expect(
-      await count(`${tableOfKeys()} and received_at < toDateTime64(${atMs / 1_000 + 1}, 3)`),
-    ).toBe(2)
+    const [own] = (await readKeys('phone')).filter(({ first_event: first }) => first.traits !== '')
+    expect(own?.first_event.received_at).toBe(
+      new Date(atMs).toISOString().replace(/[TZ]/g, ' ').trim(),
+    )
   })
 })
 

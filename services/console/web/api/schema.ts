@@ -1978,7 +1978,8 @@ export interface paths {
                                     | "event"
                                     | "device"
                                     | "user"
-                                    | "session";
+                                    | "session"
+                                    | "phone";
                                 tenant_id: string;
                                 id: string;
                             }[];
@@ -1995,6 +1996,7 @@ export interface paths {
                 query?: {
                     from?: string;
                     to?: string;
+                    parts?: string;
                 };
                 path: {
                     tenant_id: string;
@@ -2007,6 +2009,8 @@ export interface paths {
                             from: string;
                             to: string;
                             before_from: string;
+                            step_seconds: number;
+                            times: string[];
                             telemetry: {
                                 events: {
                                     now: number;
@@ -2075,6 +2079,32 @@ export interface paths {
                                         before: number;
                                     };
                                 }[];
+                                lines: {
+                                    events: {
+                                        now: number[];
+                                        before: number[];
+                                    };
+                                    REVIEW: {
+                                        now: number[];
+                                        before: number[];
+                                    };
+                                    BLOCK: {
+                                        now: number[];
+                                        before: number[];
+                                    };
+                                };
+                                movers: {
+                                    signal: string;
+                                    devices: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                    share: {
+                                        now: number;
+                                        before: number;
+                                    };
+                                }[];
+                                has_events: boolean;
                                 last_event_at: string | null;
                             } | null;
                             outcomes: {
@@ -2116,6 +2146,15 @@ export interface paths {
                                     before: number;
                                 };
                                 open: number;
+                                open_by_age: {
+                                    from: string | null;
+                                    to: string | null;
+                                    alerts: number;
+                                }[];
+                                line: {
+                                    now: number[];
+                                    before: number[];
+                                };
                             };
                             webhook: {
                                 state: string;

@@ -27,6 +27,8 @@ export const sessionQuery = queryOptions({
     }
   },
   staleTime: Number.POSITIVE_INFINITY,
+  // After an outage the console comes back by itself.
+  refetchInterval: ({ state }) => state.status === 'error' && 3_000,
 })
 
 export const signIn = (body: { email: string; password: string; code?: string }) =>

@@ -1,5 +1,5 @@
 /** What a page shows before, instead of and after its content: skeleton, empty, failed. */
-import type { ReactNode } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import { ApiProblem } from '../api/client.ts'
 import { Button } from './button.tsx'
 import { classes } from './classes.ts'
@@ -93,6 +93,32 @@ export function Loaded<T>({
   children: (data: T) => ReactNode
 }) {
   if (query.data !== undefined) return children(query.data)
-  if (query.error) return <Failed error={query.error} onRetry={() => void query.refetch()} />
-  return skeleton
+  const retry = () => void query.refetch()
+  if (query.error) return <Failed error={query.error} onRetry={retry} />
+  return (
+    <>
+      <Slow onRetry={retry} />
+      {skeleton}
+    </>
+  )
+}
+
+const slowMs = 5_000
+
+/** Says that an answer takes long; what hangs shows no error by itself. */
+export function Slow({ onRetry }: { onRetry: () => void }) {
+  const [isSlow, setSlow] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setSlow(true), slowMs)
+    return () => clearTimeout(timer)
+  }, [])
+  if (!isSlow) return null
+  return (
+    <p className="px-4 py-2 text-muted" role="status">
+      The server has not answered yet.{' '}
+      <Button onClick={onRetry} small>
+        Try again
+      </Button>
+    </p>
+  )
 }

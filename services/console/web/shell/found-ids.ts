@@ -20,6 +20,7 @@ const addresses: Record<Found['kind'], (id: string) => string | null> = {
   event: (id) => `events/${id}`,
   device: (id) => `devices/${encodeURIComponent(id)}`,
   user: (id) => `users/${encodeURIComponent(id)}`,
+  phone: (id) => `phones/${id}`,
   session: (id) => `alerts?session_id=${encodeURIComponent(id)}`,
 }
 

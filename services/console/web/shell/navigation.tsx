@@ -32,6 +32,13 @@ export function usePlaces(): Place[] {
   return [...own, { name: 'Admin', icon: 'admin', path, address: path, isHere }]
 }
 
+/** The period that was chosen stays from page to page. */
+const keepPeriod = ({ span, from, to }: { [name: string]: string | undefined }) => ({
+  ...(span && { span }),
+  ...(from && { from }),
+  ...(to && { to }),
+})
+
 export function Navigation() {
   const { pathname } = useLocation()
   const tenant = useTenant() ?? ''
@@ -46,6 +53,7 @@ export function Navigation() {
           )}
           key={name}
           params={{ tenant }}
+          search={keepPeriod}
           to={path}
         >
           <Icon name={icon} />

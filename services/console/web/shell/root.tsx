@@ -10,7 +10,7 @@ import { Dialog } from 'radix-ui'
 import { Suspense, useEffect, useState } from 'react'
 import { sessionPrompts } from '../api/client.ts'
 import { type SignedIn, sessionQuery } from '../api/session.ts'
-import { Failed } from '../components/states.tsx'
+import { Failed, Slow } from '../components/states.tsx'
 import { Toasts } from '../components/toast.tsx'
 import { Shell } from './shell.tsx'
 import { SignIn } from './sign-in.tsx'
@@ -51,7 +51,7 @@ export function Root() {
       </Suspense>
     )
   }
-  if (session.isPending) return null
+  if (session.isPending) return <Slow onRetry={() => void session.refetch()} />
   if (shown === undefined) {
     return <Failed error={session.error} onRetry={() => void session.refetch()} />
   }

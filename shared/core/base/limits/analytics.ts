@@ -59,6 +59,9 @@ export const overviewDaysMax = 31
 export const overviewFlagsMax = 10
 export const overviewVersionsMax = 10
 
+/** Signals whose share changed most: more than one bad release has. */
+export const overviewMoversMax = 5
+
 /**
  * Days of the attestation coverage: a week has every version in use, and a busy tenant, whose week
  * cannot be read in time, asks for fewer.
@@ -80,3 +83,27 @@ export const sharedKeysShownMax = 50
  */
 export const coverageLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 5_000 } as const
 export const coverageQuerySeconds = 20
+
+/**
+ * Days back in which hours are counted for the overview and the fleet page, which go back 62 and 92
+ * days: 2,280 hours. The rows stay 100 days, so none goes while its hour is read.
+ */
+export const hourlyCountDays = 95
+
+/** A finished hour is counted this long after it: edges publish an event within seconds. */
+export const hourlyCountDelayMs = 120_000
+
+/**
+ * An hour is counted again when a row of it was inserted later than this before its counting, which
+ * may not have seen the row: an insert takes seconds, and clocks of servers differ less.
+ */
+export const hourlyQuietMs = 60_000
+
+/** Spans of a page's period that are read from events: with more, all of it is. */
+export const hourlyGapsMax = 32
+
+/**
+ * Flags, and signals of a version, that are counted of a tenant in an hour, those of most events.
+ * The catalog has some 150 signals and a fleet a dozen versions; clients choose other texts.
+ */
+export const hourlyNamesMax = 5_000

@@ -59,7 +59,18 @@ export const phonesOfKeyMax = 20
  */
 export const rememberedTraitsMax = 100_000
 /**
- * How long after they were last written the traits of a device that goes on are written again:
+ * Installs of which a scorer knows the keys that are stored, and these keys: 32 bytes each and 200
+ * an install, so 26 MB and 20 MB. A phone has some eight, and one more at each network.
+ */
+export const rememberedInstallsMax = 100_000
+export const rememberedKeysMax = 800_000
+/**
+ * Keys that are remembered of one install, the latest ones. An event has at most 15, and looking
+ * each of them up among 64 costs less than 2 us. Only a made-up install goes on to have more.
+ */
+export const rememberedKeysOfInstallMax = 64
+/**
+ * How long after they were last written the keys of an install that goes on are written again:
  * retention counts whole days since then.
  */
 export const identityRefreshMs = 12 * 60 * 60 * 1000

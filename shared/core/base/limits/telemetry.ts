@@ -25,7 +25,7 @@ export const verdictNonceCharactersMax = 128
 
 /**
  * Identifiers of a phone in one submission. Each is a row, as are the attested key, two users,
- * three levels of traits and the install: 15 rows of some 400 bytes at most.
+ * three levels of traits and the install: 15 rows of some 60 bytes at most, and 400 of the traits.
  */
 export const identifiersMax = 8
 /** Longest name and value of an identifier: a value is a UUID, a hash or a key in base64. */

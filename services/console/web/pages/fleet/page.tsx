@@ -20,6 +20,7 @@ import { SignalShares } from './signal-shares.tsx'
 type Version = Fleet['versions'][number]
 
 const liveMs = 15_000
+const recoveryMs = 3_000
 const linesMax = 3
 const toCount = (value: number) => value.toLocaleString('en')
 
@@ -35,7 +36,8 @@ export function Page() {
           params: { path: { tenant_id: tenant }, query: to === null ? { from } : { from, to } },
         }),
       ),
-    refetchInterval: live ? liveMs : false,
+    // After an outage the page comes back by itself.
+    refetchInterval: ({ state }) => (state.status === 'error' ? recoveryMs : live ? liveMs : false),
     placeholderData: (before) => before,
   })
   return (

@@ -19,7 +19,7 @@ export function Connections({
   return (
     <p className="rounded-lg border border-line bg-raised px-4 py-3">
       Events came from{' '}
-      <Link params={{ tenant }} search={{ from, to }} to="/t/$tenant/fleet">
+      <Link className="underline!" params={{ tenant }} search={{ from, to }} to="/t/$tenant/fleet">
         {countries.now === 1 ? '1 country' : `${countries.now} countries`}
       </Link>
       : {shareOf(anonymous)} over a VPN, a proxy, a relay or Tor, {shareOf(hosting)} from data

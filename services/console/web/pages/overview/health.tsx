@@ -1,8 +1,13 @@
-/** Whether alerts reach the webhook, and whether every stage has what the one before it had. */
+/**
+ * Whether alerts reach the webhook, whether every stage has what the one before it had, and how far
+ * the fleet attests.
+ */
+import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { api, ok } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
-import { Empty } from '../../components/states.tsx'
+import { Empty, Loaded, SkeletonRows } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import type { Overview } from './overview.ts'
 
@@ -10,14 +15,18 @@ const number = (value: number) => value.toLocaleString('en')
 
 export function Health({
   tenant,
-  overview: { webhook, reconciliation, telemetry },
+  overview: { webhook, telemetry },
+  rest,
 }: {
   tenant: string
   overview: Overview
+  /** The parts that are read later. */
+  rest: { data: Overview | undefined; isPending: boolean }
 }) {
+  const reconciliation = rest.data?.reconciliation ?? null
   const states = webhook.deliveries.map(({ state, count }) => `${number(count.now)} ${state}`)
   return (
-    <div className="grid gap-4 xl:grid-cols-2">
+    <div className="grid gap-4 lg:grid-cols-2 xl:grid-cols-3">
       <Panel
         action={
           <Link params={{ tenant }} to="/t/$tenant/webhooks">
@@ -51,7 +60,9 @@ export function Health({
         }
         title="Reconciliation"
       >
-        {reconciliation === null ? (
+        {rest.isPending ? (
+          <SkeletonRows rows={4} />
+        ) : reconciliation === null ? (
           <Empty title="Not known at the moment" />
         ) : (
           <Facts
@@ -80,6 +91,48 @@ export function Health({
           />
         )}
       </Panel>
+      <Attestation tenant={tenant} />
     </div>
+  )
+}
+
+/** Of a day, as a busy tenant's week takes long to read. */
+function Attestation({ tenant }: { tenant: string }) {
+  const coverage = useQuery({
+    queryKey: ['attestation-coverage', tenant, 'day'],
+    queryFn: () =>
+      ok(
+        api.GET('/admin/v1/tenants/{tenant_id}/attestation-coverage', {
+          params: {
+            path: { tenant_id: tenant },
+            query: { days: 1 },
+          },
+        }),
+      ),
+    staleTime: 60_000,
+  })
+  return (
+    <Panel
+      action={
+        <Link params={{ tenant }} to="/manage/integrations/$tenant">
+          By version
+        </Link>
+      }
+      title="Attestation, last day"
+    >
+      <Loaded query={coverage} skeleton={<SkeletonRows rows={4} />}>
+        {({ totals }) => (
+          <Facts
+            facts={[
+              ['Events', number(totals.events)],
+              ['Signed by install', number(totals.install_key)],
+              ['Verified', number(totals.verified)],
+              ['Rejected', number(totals.rejected)],
+              ['Without', number(totals.missing)],
+            ]}
+          />
+        )}
+      </Loaded>
+    </Panel>
   )
 }

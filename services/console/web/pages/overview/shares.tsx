@@ -2,8 +2,9 @@
 import { Link } from '@tanstack/react-router'
 import { Panel } from '../../components/page.tsx'
 import { Empty } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import type { Column } from '../../components/table.tsx'
 import type { Overview } from './overview.ts'
+import { SmallTable } from './small-table.tsx'
 
 type Telemetry = NonNullable<Overview['telemetry']>
 type FlagShare = Telemetry['top_flags'][number]
@@ -69,9 +70,8 @@ export function Shares({
         {telemetry === null || telemetry.top_flags.length === 0 ? (
           <Empty title={telemetry === null ? 'Not known at the moment' : 'No flag was raised'} />
         ) : (
-          <Table
+          <SmallTable
             columns={flagColumns}
-            heightClass="max-h-96"
             label="Flags"
             minWidth="28rem"
             rowKey={({ flag }) => flag}
@@ -83,9 +83,8 @@ export function Shares({
         {telemetry === null || telemetry.sdk_versions.length === 0 ? (
           <Empty title={telemetry === null ? 'Not known at the moment' : 'No event arrived'} />
         ) : (
-          <Table
+          <SmallTable
             columns={versionColumns}
-            heightClass="max-h-96"
             label="SDK versions"
             minWidth="28rem"
             rowKey={({ platform, sdk_version: version }) => `${platform} ${version}`}

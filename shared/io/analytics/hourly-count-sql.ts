@@ -1,0 +1,153 @@
+/**
+ * SQL of what is counted for the overview and the fleet page: from events, and from the counts of
+ * whole hours. Both have the same columns, so a period is read from both and summed up. Only
+ * numbers of ours become text.
+ */
+import type { HourlyCoverage } from '#shared/core/analytics/hourly-coverage.ts'
+import { hourMs, type Span } from '#shared/core/base/instants.ts'
+import { clockSkewMs } from '#shared/core/base/limits/rest-api.ts'
+
+export const hourlySubjects = ['version', 'flag', 'signal'] as const
+export type HourlySubject = (typeof hourlySubjects)[number]
+
+/** For queries of such rows: they are few and large, and threads share what they are told to. */
+export const hourlyQuery = {
+  max_threads: 2,
+  merge_tree_min_rows_for_concurrent_read: '1',
+  merge_tree_min_bytes_for_concurrent_read: '1',
+} as const
+
+/** What to count: events of one tenant, or of all. */
+export type Counted = {
+  /** SQL: a condition on `tenant_id`. */
+  inTenant: string
+  spans: readonly Span[]
+  /** SQL: the point in time of a row, from the instant in the column of this name. */
+  toAt: (column: string) => string
+}
+
+const instant = (ms: number): string => `fromUnixTimestamp64Milli(${Math.trunc(ms)}, 'UTC')`
+
+/** SQL: a column lies in one of the spans. */
+const inSpans = (column: string, spans: readonly Span[]): string =>
+  `(${
+    spans
+      .map(
+        ({ fromMs, toMs }) => `(${column} >= ${instant(fromMs)} and ${column} < ${instant(toMs)})`,
+      )
+      .join(' or ') || 'false'
+  })`
+
+/**
+ * The events, each once: FINAL leaves one row of a redelivered event, and the decider knows the
+ * offsets of later copies of the same bytes, which are no events.
+ */
+const events = ({ inTenant, spans }: Counted): string => `
+  from telemetry final
+  prewhere ${inTenant} and ${inSpans('received_at', spans)}
+  where (tenant_id, stream_offset) not in (
+    select tenant_id, stream_offset + place from reconciliation_entries array join places as place
+    where ${inTenant} and stage = 'decided'
+      and ${inSpans(
+        'hour',
+        spans.map(({ fromMs, toMs }) => ({ fromMs: fromMs - hourMs, toMs })),
+      )}
+  )`
+
+/** A stored decision replaces the edge's action by the same or a higher one. */
+const isDecided = ({ inTenant, spans }: Counted, condition: string): string =>
+  `(tenant_id, event_id) in (
+    select tenant_id, event_id from decisions
+    where ${inTenant} and ${condition}
+      and ${inSpans(
+        'received_at',
+        spans.map((span) => ({ ...span, toMs: span.toMs + clockSkewMs })),
+      )}
+  )`
+
+/** SQL of the rows of a subject, counted from events. */
+export function toRowsOfEvents(subject: HourlySubject, counted: Counted): string {
+  return ofEvents[subject](counted)
+}
+
+const ofEvents: Record<HourlySubject, (counted: Counted) => string> = {
+  version: (counted) => `
+  select tenant_id, ${counted.toAt('received_at')} as at, platform, sdk_version, '' as name,
+    min(received_at) as first_at, max(received_at) as last_at, count() as events,
+    countIf(is_raised and not is_blocked) as review, countIf(is_blocked) as block,
+    countIf(connection_network != '') as measured,
+    countIf(hasAny(connection_kinds, ['vpn', 'proxy', 'relay', 'tor'])) as anonymous,
+    countIf(has(connection_kinds, 'hosting')) as hosting,
+    groupUniqArrayIf(connection_country, connection_country != '') as countries,
+    uniqState(device_id) as devices, uniqState(device_id, session_id) as sessions
+  from (
+    select tenant_id, received_at, platform, sdk_version, device_id, session_id,
+      connection_network, connection_kinds, connection_country,
+      rasp_action = 'BLOCK' or ${isDecided(counted, "action = 'BLOCK'")} as is_blocked,
+      rasp_action != 'ALLOW' or ${isDecided(counted, "action != 'ALLOW'")} as is_raised
+    ${events(counted)}
+  )
+  group by tenant_id, at, platform, sdk_version`,
+  // Of the decision: it has the flags of the edge, and those that are raised by what is known.
+  flag: (counted) => `
+  select tenant_id, ${counted.toAt('received_at')} as at, flag as name,
+    uniqExact(cityHash64(event_id)) as events, uniqState(device_id) as devices
+  from (
+    select tenant_id, event_id, device_id, received_at, flags ${events(counted)}
+    union all
+    select tenant_id, event_id, device_id, received_at, flags from decisions
+    where ${counted.inTenant} and ${inSpans('received_at', counted.spans)}
+  )
+  array join flags as flag
+  group by tenant_id, at, name`,
+  signal: (counted) => `
+  select tenant_id, ${counted.toAt('received_at')} as at, platform, sdk_version, signal as name,
+    count() as events, uniqState(device_id) as devices
+  from (
+    select tenant_id, received_at, platform, sdk_version, device_id, detected_signals,
+      detected_server_signals
+    ${events(counted)}
+  )
+  array join arrayConcat(detected_signals, detected_server_signals) as signal
+  group by tenant_id, at, platform, sdk_version, name`,
+}
+
+/** The columns of each subject in `hourly_counts`, `at` being the hour. */
+export const hourlyColumns: Record<HourlySubject, readonly string[]> = {
+  version: [
+    ...['platform', 'sdk_version', 'first_at', 'last_at', 'events', 'review', 'block', 'measured'],
+    ...['anonymous', 'hosting', 'countries', 'devices', 'sessions'],
+  ],
+  flag: ['name', 'events', 'devices'],
+  signal: ['platform', 'sdk_version', 'name', 'events', 'devices'],
+}
+
+/**
+ * SQL of the rows of a subject over a period of {tenant:String}: `at` and the columns of the
+ * subject.
+ * @param toAt SQL: the point in time of a row, from the instant in the column of this name
+ */
+export function toHourlyRows(
+  subject: HourlySubject,
+  { counted, events: gaps }: HourlyCoverage,
+  toAt: (column: string) => string,
+): string {
+  const columns = hourlyColumns[subject].join(', ')
+  const inTenant = 'tenant_id = {tenant:String}'
+  const parts: string[] = []
+  if (counted.length > 0) {
+    parts.push(`select ${toAt('hour')} as at, ${columns}
+      from hourly_counts
+      where ${inTenant} and subject = '${subject}' and ${inSpans('hour', counted)}
+        and (hour, counted_at) in (
+          select hour, max(counted_at) from hourly_marks
+          where tenant_id in ('', {tenant:String}) and ${inSpans('hour', counted)}
+          group by hour
+        )`)
+  }
+  if (gaps.length > 0 || parts.length === 0) {
+    parts.push(`select at, ${columns}
+      from (${toRowsOfEvents(subject, { inTenant, spans: gaps, toAt })})`)
+  }
+  return parts.join('\n    union all\n    ')
+}

@@ -1,0 +1,130 @@
+// Which hours of a period are read as counts: those whose counting has all of their events.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type HourlyMarks, toHourlyCoverage } from '#shared/core/analytics/hourly-coverage.ts'
+import { dayMs, hourMs, type Span } from '#shared/core/base/instants.ts'
+import {
+  hourlyCountDays,
+  hourlyGapsMax,
+  hourlyQuietMs,
+} from '#shared/core/base/limits/analytics.ts'
+import { toDaySpans } from '../../../services/console/jobs/hourly-counts.ts'
+import { toLine, toStepMs, toStepTimes } from '../../../services/console/overview/overview-lines.ts'
+
+const day = 500_000 * hourMs - ((500_000 * hourMs) % dayMs)
+const now = day + 10 * dayMs
+const marks = (more: Partial<HourlyMarks> = {}): HourlyMarks => ({
+  countedAt: new Map(Array.from({ length: 10 }, (_, n) => [day + n * hourMs, now])),
+  insertedAt: new Map(),
+  forgottenAt: 0,
+  now,
+  ...more,
+})
+const hours = (from: number, to: number): Span => ({
+  fromMs: day + from * hourMs,
+  toMs: day + to * hourMs,
+})
+
+describe('the counts of hours', () => {
+  it('are read of whole hours, and events of the ends of a period', () => {
+    expect(toHourlyCoverage([hours(0.5, 3.25)], marks())).toEqual({
+      counted: [hours(1, 3)],
+      events: [hours(0.5, 1), hours(3, 3.25)],
+    })
+    expect(toHourlyCoverage([hours(8, 12)], marks())).toEqual({
+      counted: [hours(8, 10)],
+      events: [hours(10, 12)],
+    })
+  })
+
+  it('are not read of an hour with a row that its counting may not have', () => {
+    const late = (insertedMs: number) =>
+      marks({ insertedAt: new Map([[day + 2 * hourMs, insertedMs]]) })
+    const all = { counted: [hours(0, 4)], events: [] }
+    const without = { counted: [hours(0, 2), hours(3, 4)], events: [hours(2, 3)] }
+    expect(toHourlyCoverage([hours(0, 4)], late(now - hourlyQuietMs - 1))).toEqual(all)
+    expect(toHourlyCoverage([hours(0, 4)], late(now - hourlyQuietMs))).toEqual(without)
+    expect(toHourlyCoverage([hours(0, 4)], late(now + 1))).toEqual(without)
+  })
+
+  it('are not read when they were forgotten, or may be removed soon', () => {
+    const none = { counted: [], events: [hours(0, 4)] }
+    expect(toHourlyCoverage([hours(0, 4)], marks({ forgottenAt: now }))).toEqual(none)
+    const later = day + hourlyCountDays * dayMs + 4 * hourMs
+    expect(toHourlyCoverage([hours(0, 4)], marks({ now: later }))).toEqual(none)
+  })
+
+  it('and events are the period, each part once, and few parts', () => {
+    const anyHours = fc.uniqueArray(fc.integer({ min: 0, max: 99 }))
+    const anyEnd = fc.double({ min: 0, max: 100, noNaN: true })
+    fc.assert(
+      fc.property(anyHours, anyEnd, anyEnd, (counted, one, other) => {
+        const [from, to] = [Math.min(one, other), Math.max(one, other)]
+        const span = {
+          fromMs: Math.floor(hours(from, 0).fromMs),
+          toMs: Math.ceil(hours(to, 0).fromMs),
+        }
+        const countedAt = new Map(counted.map((n) => [day + n * hourMs, now]))
+        const coverage = toHourlyCoverage([span], marks({ countedAt }))
+        expect(coverage.events.length).toBeLessThanOrEqual(hourlyGapsMax)
+        const parts = [...coverage.counted, ...coverage.events].sort((a, b) => a.fromMs - b.fromMs)
+        let at = span.fromMs
+        for (const { fromMs, toMs } of parts) {
+          expect(fromMs).toBe(at)
+          at = toMs
+        }
+        expect(at).toBe(span.toMs)
+      }),
+    )
+  })
+
+  it('are made of hours that follow each other within a day', () => {
+    const at = (n: number) => day + n * hourMs
+    expect(toDaySpans([at(1), at(2), at(4), at(23), at(24)])).toEqual([
+      hours(1, 3),
+      hours(4, 5),
+      hours(23, 24),
+      hours(24, 25),
+    ])
+  })
+})
+
+describe('a line of the overview', () => {
+  it('has the values of both periods, step by step', () => {
+    const span = { fromMs: day + 30 * 60_000, toMs: day + 24.5 * hourMs }
+    const stepMs = toStepMs(span)
+    expect([stepMs, toStepTimes(span, stepMs).length]).toEqual([hourMs, 25])
+    const line = toLine(
+      [
+        { isNow: true, atMs: day, value: 2 },
+        { isNow: true, atMs: day + 24 * hourMs, value: 3 },
+        { isNow: false, atMs: day - 24 * hourMs, value: 5 },
+        { isNow: false, atMs: day, value: 7 },
+      ],
+      span,
+      stepMs,
+    )
+    expect([line.now[0], line.now[24], line.before[0], line.before[24]]).toEqual([2, 3, 5, 7])
+  })
+
+  it('loses nothing of a period that is no whole number of steps', () => {
+    const anySpan = fc.tuple(
+      fc.integer({ min: day, max: day + dayMs }),
+      fc.integer({ min: 60_000, max: 40 * dayMs }),
+    )
+    fc.assert(
+      fc.property(anySpan, fc.double({ min: 0, max: 0.999, noNaN: true }), ([from, long], part) => {
+        const span = { fromMs: from, toMs: from + long }
+        const stepMs = toStepMs(span)
+        const at = (ms: number) => Math.floor(Math.floor(ms) / stepMs) * stepMs
+        const values = [
+          { isNow: true, atMs: at(from + part * long), value: 1 },
+          { isNow: false, atMs: at(from - long + part * long), value: 1 },
+        ]
+        const { now: later, before } = toLine(values, span, stepMs)
+        const sum = (all: number[]) => all.reduce((total, one) => total + one, 0)
+        expect([sum(later), sum(before)]).toEqual([1, 1])
+      }),
+    )
+  })
+})
