@@ -221,6 +221,7 @@ describe('the pages of the console', () => {
     const { telemetry } = (await (await counted).json()) as Overview
     const pages: [path: string, text: string | RegExp][] = [
       ['overview', shown(telemetry.events.now)],
+      ['cases', /^[\d,]+ cases$/],
       ['alerts', `${shown(all)} alerts`],
       [`alerts/${alert.alert_id}`, alert.flags[0]!],
       [`events/${alert.event_id}`, alert.flags[0]!],

@@ -11,6 +11,12 @@ export const pages = [
     nav: { name: 'Overview', icon: 'overview' },
   },
   {
+    path: '/t/$tenant/cases',
+    load: () => import('./pages/cases/page.tsx'),
+    nav: { name: 'Cases', icon: 'cases' },
+  },
+  { path: '/t/$tenant/cases/$caseId', load: () => import('./pages/case/page.tsx') },
+  {
     path: '/t/$tenant/alerts',
     load: () => import('./pages/alerts/page.tsx'),
     nav: { name: 'Alerts', icon: 'alerts' },

@@ -66,4 +66,6 @@ export const readWeight = (page: Page): Promise<{ js: number; css: number }> =>
   })()`)
 
 export const countRows = (page: Page): Promise<number> =>
-  page.evaluate(`document.querySelectorAll('tbody tr, [role=row], [data-alert]').length`)
+  page.evaluate(
+    `document.querySelectorAll('tbody tr, [role=row], [data-alert], [data-case]').length`,
+  )

@@ -143,8 +143,8 @@ async function listPages({ stack }: TestStack): Promise<[name: string, path: str
   const device = encodeURIComponent(entity.device.device_id)
   const user = encodeURIComponent(entity.user!.user_id)
   const own = [
-    ...['overview', 'alerts', 'policies', 'signals', 'fleet', 'explore', 'reconciliation'],
-    'webhooks',
+    ...['overview', 'cases', 'alerts', 'policies', 'signals', 'fleet', 'explore'],
+    ...['reconciliation', 'webhooks'],
   ]
   return [
     ...own.map((one): [string, string] => [one, `/t/${benchTenant}/${one}`]),

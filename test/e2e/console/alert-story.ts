@@ -1,4 +1,4 @@
-/** The part of the console's story about alerts: triage and explanation. */
+/** The part of the console's story about alerts and cases: triage, explanation and judging. */
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -34,6 +34,23 @@ const alertsMade = 10
 const hooked = {
   debugger: { frida_detected: true, native_hooks: true },
   root: { su_binary: true, magisk_detected: true },
+}
+
+const password = 'three old clocks chime'
+
+/** A page of its own, where a new analyst is signed in. */
+async function joinAs({ running, page }: Story, email: string, name: string): Promise<Page> {
+  const { console: baseURL } = running.stack
+  const body = { email, role: 'analyst' }
+  const path = '/operators/invitations'
+  const { url } = await admin<{ url: string }>(running.stack, 'POST', path, body)
+  const opened = await openPage(page.context().browser()!, { baseURL })
+  await opened.page.goto(url)
+  await opened.page.getByLabel('Your name').fill(name)
+  await opened.page.getByLabel('Password').fill(password)
+  await opened.page.getByRole('button', { name: 'Create the account' }).click()
+  await opened.page.getByRole('button', { name: `Account of ${name}` }).waitFor()
+  return opened.page
 }
 
 export function describeAlerts(getStory: () => Story): void {
@@ -115,23 +132,8 @@ export function describeAlerts(getStory: () => Story): void {
     })
 
     it('keep a note that is being written for its author alone', async () => {
-      const { running } = getStory()
-      const { console: baseURL } = running.stack
-      const password = 'three old clocks chime'
-      const join = async (email: string, name: string) => {
-        const body = { email, role: 'analyst' }
-        const path = '/operators/invitations'
-        const { url } = await admin<{ url: string }>(running.stack, 'POST', path, body)
-        const opened = await openPage(getStory().page.context().browser()!, { baseURL })
-        await opened.page.goto(url)
-        await opened.page.getByLabel('Your name').fill(name)
-        await opened.page.getByLabel('Password').fill(password)
-        await opened.page.getByRole('button', { name: 'Create the account' }).click()
-        await opened.page.getByRole('button', { name: `Account of ${name}` }).waitFor()
-        return opened.page
-      }
-      await (await join('second@example.com', 'Second')).context().close()
-      const page = await join('first@example.com', 'First')
+      await (await joinAs(getStory(), 'second@example.com', 'Second')).context().close()
+      const page = await joinAs(getStory(), 'first@example.com', 'First')
       const id = (await list()).data[0]!.alert_id
       await page.goto(`/t/${tenant.tenant_id}/alerts/${id}`)
       const note = page.getByLabel('Note', { exact: true })
@@ -310,6 +312,140 @@ export function describeAlerts(getStory: () => Story): void {
       await page.unroute('**/admin/v1/**/alerts?*')
       await page.getByRole('button', { name: 'Try again' }).click()
       await page.getByText('No alert matches these filters').waitFor()
+    })
+  })
+}
+
+type Case = { case_id: string; subject: { id: string }; alerts: number }
+
+const casesMade = 20
+
+export function describeCases(getStory: () => Story): void {
+  let tenant: Tenant
+  const call = <T>(path: string) => {
+    return admin<T>(getStory().running.stack, 'GET', `/tenants/${tenant.tenant_id}/${path}`)
+  }
+  const counts = () => call<{ open: number; closed: number }>('cases/counts')
+  const raise = async (device: string, session = device) => {
+    const body = toBody(tenant.tenant_id, { device, session, signals: hooked })
+    await ingest(getStory().running.stack, tenant.hmac_secret, body)
+  }
+  const heading = (page: Page) => page.locator('section[aria-label="Case"] h2 bdi')
+  /** The subject of the next case that a page opens. */
+  const another = (page: Page, before = '') =>
+    until('another case is open', async () => {
+      const [subject] = await heading(page).allTextContents()
+      return subject === before ? null : subject
+    })
+
+  describe('cases', () => {
+    beforeAll(async () => {
+      tenant = await createTenant(getStory().running.stack, 'cases')
+      for (let at = 0; at < casesMade; at++) await raise(`case-${at}`)
+      await until('each device has a case', async () => (await counts()).open === casesMade)
+    })
+
+    it('are judged by keyboard, twenty of them with 22 keys, one of them denied', async () => {
+      const { page } = getStory()
+      let keys = 0
+      const press = async (key: string) => {
+        keys++
+        await page.keyboard.press(key)
+      }
+      await page.goto(`/t/${tenant.tenant_id}/cases`)
+      await page.getByText(`${casesMade} cases`).waitFor()
+      expect(await findOverflow(page)).toBe(0)
+      await press('g')
+      const judged = [await another(page)]
+      await press('c')
+      judged.push(await another(page, judged[0]!))
+      const bar = page.getByRole('region', { name: 'Judged' })
+      await bar.getByText(judged[0]!).waitFor()
+      await press('d')
+      await bar.getByRole('button', { name: 'Denied' }).waitFor()
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+      while (judged.length < casesMade) {
+        await press('c')
+        judged.push(await another(page, judged.at(-1)!))
+      }
+      await press('c')
+      await page.getByText('No case is left that nobody has.', { exact: true }).waitFor()
+      expect(keys).toBe(22)
+      expect(new Set(judged).size).toBe(casesMade)
+      expect(await counts()).toMatchObject({ open: 0, closed: casesMade })
+      const { data: entries } = await call<{ data: object[] }>('lists')
+      expect(entries).toMatchObject([{ list: 'deny', id: judged[0], reason: 'confirmed_case' }])
+      const confirmed = await call<{ total: number }>('alerts?disposition=CONFIRMED')
+      expect(confirmed.total).toBe(casesMade)
+
+      await press('u')
+      await page.getByText('Taken back: 1 alert open again', { exact: true }).waitFor()
+      expect(await another(page)).toBe(judged.at(-1))
+      expect(await counts()).toMatchObject({ open: 1, closed: casesMade - 1 })
+    })
+
+    it('that got an alert meanwhile are not judged before it was shown', async () => {
+      const { page } = getStory()
+      await page.goto(`/t/${tenant.tenant_id}/cases?live=off`)
+      await page.locator('[data-case]').waitFor()
+      await page.keyboard.press('j')
+      const subject = await another(page)
+      await page.getByRole('table', { name: 'Alerts of the case' }).waitFor()
+      await raise(subject!, 'later')
+      const read = async () => (await call<{ data: Case[] }>('cases?state=OPEN')).data[0]!
+      await until('the case has the alert', async () => (await read()).alerts === 2)
+      await page.keyboard.press('f')
+      await page.getByText('Not judged: 1 alert came meanwhile').waitFor()
+      expect(await read()).toMatchObject({ state: 'OPEN', alerts: 2 })
+      // What is shown by now is judged.
+      const saved = page.getByText(/Saved: .*, 2 alerts false positive/)
+      await until('it is judged', async () => {
+        await page.keyboard.press('f')
+        return (await saved.count()) > 0
+      })
+      expect(await counts()).toMatchObject({ open: 0 })
+    })
+
+    it('are handed to one of two operators, who see each other and what the other does', async () => {
+      const { page } = getStory()
+      for (const device of ['shared-1', 'shared-2', 'shared-3']) await raise(device)
+      await until('three cases are open', async () => (await counts()).open === 3)
+      const address = `/t/${tenant.tenant_id}/cases`
+      const other = await joinAs(getStory(), 'cleo@example.com', 'Cleo')
+      for (const one of [page, other]) {
+        await one.goto(address)
+        await one.getByText('3 cases').waitFor()
+        await one.getByRole('switch', { name: 'Live', exact: true }).waitFor()
+      }
+      await Promise.all([page.keyboard.press('g'), other.keyboard.press('g')])
+      const [mine, others] = [await another(page), await another(other)]
+      expect(mine).not.toBe(others)
+      // Whoever opens the other's case sees that they are there.
+      const row = page.locator('[data-case]').filter({ hasText: others! })
+      await row.click()
+      await page.getByText('cleo is here').waitFor()
+      await other.keyboard.press('c')
+      await row.getByText('Closed').waitFor()
+      await other.context().close()
+      expect(await heading(page).textContent()).toBe(others)
+    })
+
+    it('are found by id, and from the pages of their alert and device', async () => {
+      const { page } = getStory()
+      const [shown] = (await call<{ data: Case[] }>('cases?state=OPEN')).data
+      const { case_id: id, subject } = shown!
+      await page.keyboard.press('Control+k')
+      await page.getByRole('combobox', { name: 'Page, tenant or id' }).fill(id)
+      await page.getByRole('option').filter({ hasText: id }).waitFor()
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: 'Case', exact: true }).waitFor()
+      await page.getByRole('table', { name: 'Alerts of the case' }).waitFor()
+      expect(await findOverflow(page)).toBe(0)
+      await page.getByRole('link', { name: subject.id }).first().click()
+      await page.getByRole('link', { name: 'Open case' }).click()
+      expect(await another(page)).toBe(subject.id)
+      expect(new URL(page.url()).searchParams.get('case')).toBe(id)
     })
   })
 }

@@ -14,7 +14,7 @@ import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-cl
 import { freePortBase, startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 import { describeAccount } from './account-story.ts'
-import { describeAlerts } from './alert-story.ts'
+import { describeAlerts, describeCases } from './alert-story.ts'
 import { describeAnalytics } from './analytics-story.ts'
 import { describeAttestation } from './attestation-story.ts'
 import { describeAudit } from './audit-story.ts'
@@ -385,6 +385,7 @@ describe('a session', () => {
 describeAnalytics(() => ({ running, browser, page, email, password, tenant: acme }))
 describeWebhooks(() => ({ running, page, password }))
 describeAlerts(() => ({ running, page, email }))
+describeCases(() => ({ running, page, email }))
 describeBulk(() => ({ running, page, email }))
 describeEntities(() => ({ running, page }))
 describeAccount(() => ({ running, browser }))

@@ -2,9 +2,9 @@
 
 const shapes = {
   overview: 'M2.5 2.5h4.5v4.5h-4.5zM9 2.5h4.5v4.5h-4.5zM2.5 9h4.5v4.5h-4.5zM9 9h4.5v4.5h-4.5z',
+  cases: 'M2 5.5h12v8h-12zM5.5 5.5v-2.5h5v2.5M2 9h12',
   alerts: 'M8 2.2l6 10.8h-12zM8 6.5v3M8 11.2v.1',
   events: 'M2.5 4h.1M2.5 8h.1M2.5 12h.1M5.5 4h8M5.5 8h8M5.5 12h8',
-  devices: 'M4.5 1.5h7v13h-7zM7 12.5h2',
   policies: 'M3 4h6M12 4h1M3 8h1M7 8h6M3 12h5M11 12h2M10.5 2.5v3M5.5 6.5v3M9.5 10.5v3',
   signals: 'M2 9.5h2.5l2-6 3 9 2-5h2.5',
   lists: 'M2.5 4l1.5 1.5 2.5-3M2.5 10l1.5 1.5 2.5-3M9 4h4.5M9 10h4.5',

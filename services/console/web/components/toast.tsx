@@ -50,6 +50,10 @@ export const toastFailure = (text: string, { onRetry }: { onRetry?: () => void }
 /** Removes a note, for example one that has turned out wrong. */
 export const dismissToast = (id: number): void => change(toasts.filter((one) => one.id !== id))
 
+/** The newest note that offers to undo something, as its id; 0 without one. */
+export const newestUndo = (): number =>
+  toasts.findLast(({ onUndo }) => onUndo !== undefined)?.id ?? 0
+
 /** Undoes what the newest note that is still kept offers to undo. */
 export function undoLast(): void {
   const last = toasts.findLast(({ onUndo }) => onUndo !== undefined)

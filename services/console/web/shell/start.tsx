@@ -1,14 +1,19 @@
-/** The address without a page: leads to the first page of the navigation. */
+/** The address without a page: leads an analyst to the cases, others to the first page. */
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { tenantsQuery } from '../api/tenants.ts'
 import { SkeletonRows } from '../components/states.tsx'
 import { usePlaces } from './navigation.tsx'
+import { useSignedIn } from './operator.ts'
 
 export function Start() {
   const { isPending } = useQuery(tenantsQuery)
-  const first = usePlaces()[0]?.address ?? '/account'
+  const places = usePlaces()
+  const { role } = useSignedIn().operator
+  // Analysts settle cases; others look first.
+  const [place = places[0]] = places.filter(({ name }) => role === 'analyst' && name === 'Cases')
+  const first = place?.address ?? '/account'
   const navigate = useNavigate()
   useEffect(() => {
     // Once for each target: a navigation that is under way must not begin again.

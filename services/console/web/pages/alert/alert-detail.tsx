@@ -1,12 +1,9 @@
 /** One alert: what was decided and why, what happened to it since, and its disposition. */
 
 import { lazy, Suspense } from 'react'
-import { toAlertSentence } from '#shared/core/alerts/alert-sentence.ts'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { toPercentileText } from '#shared/core/outcomes/percentile-text.ts'
 import { ActionBadge, SeverityBadge } from '../../components/badge.tsx'
-import { Button } from '../../components/button.tsx'
-import { useCopy } from '../../components/id.tsx'
 import { Panel } from '../../components/page.tsx'
 import { Failed, Skeleton, SkeletonRows } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
@@ -20,6 +17,7 @@ import { Deliveries } from './deliveries.tsx'
 import { DispositionBadge, DispositionButtons } from './disposition.tsx'
 import { History } from './history.tsx'
 import { Now } from './now.tsx'
+import { Sentence } from './sentence.tsx'
 
 /** Loaded beside the alert itself, which is shown first. */
 const Context = lazy(() => import('./context.tsx').then((file) => ({ default: file.Context })))
@@ -54,7 +52,7 @@ export function AlertDetail({
           <Time at={alert.created_at} exact />
         </span>
       </div>
-      <Sentence alert={alert} />
+      <Sentence reasons={alert.reasons} score={decision.risk_score} />
       {maySetDisposition ? (
         <DispositionButtons onChoose={onDisposition} value={disposition} />
       ) : (
@@ -76,25 +74,6 @@ export function AlertDetail({
       ) : (
         <More record={record} />
       )}
-    </div>
-  )
-}
-
-/** What the alert says, in words for a customer. */
-function Sentence({ alert: { reasons, decision } }: { alert: Alert }) {
-  const sentence = toAlertSentence(reasons, decision.risk_score)
-  const [copied, copy] = useCopy()
-  return (
-    <div className="flex flex-wrap items-center gap-2">
-      <p className="min-w-0 max-w-3xl">{sentence}</p>
-      <Button
-        aria-label={`${copied ? 'Copied' : 'Copy'} the sentence`}
-        icon={copied ? 'check' : 'copy'}
-        onClick={() => copy(sentence)}
-        small
-      >
-        {copied ? 'Copied' : 'Copy'}
-      </Button>
     </div>
   )
 }

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router'
 import { Fragment, type ReactNode } from 'react'
 import { type AlertField, alertFieldNames, alertFields } from '#shared/core/alerts/alert.ts'
 import { Button } from '../../components/button.tsx'
-import { Id, IdText } from '../../components/id.tsx'
+import { cutMiddle, Id, IdText } from '../../components/id.tsx'
 import { Facts } from '../../components/page.tsx'
 import { toWords } from '../../components/words.ts'
 import { useMay, useSignedIn } from '../../shell/operator.ts'
@@ -75,6 +75,7 @@ export function AlertFacts({ alert }: { alert: Alert }) {
   return (
     <Facts
       facts={[
+        ...(alert.case_id === null ? [] : [toCaseFact(tenant, alert.case_id)]),
         ...shown.map((name): [string, ReactNode] => [
           toWords(name),
           <Fragment key={name}>{cells[name] ?? toFact(alert, name)}</Fragment>,
@@ -93,6 +94,20 @@ function toFact(alert: Alert, name: AlertField): ReactNode {
   const text = String(alertFields[name](alert))
   return text === '' ? 'none' : <IdText value={text} />
 }
+
+const toCaseFact = (tenant: string, caseId: string): [string, ReactNode] => [
+  'Case',
+  <Link
+    className="font-mono text-sm"
+    key="case"
+    params={{ tenant }}
+    search={{ case: caseId }}
+    title={caseId}
+    to="/t/$tenant/cases"
+  >
+    {cutMiddle(caseId)}
+  </Link>,
+]
 
 function Assignee({ alert }: { alert: Alert }) {
   const { operator } = useSignedIn()

@@ -1,14 +1,11 @@
 /** What happened to an alert since it was raised, in the order of time, and a form for a note. */
-import type { FormEvent } from 'react'
-import { Button } from '../../components/button.tsx'
-import { Textarea } from '../../components/field.tsx'
+import { api, ok } from '../../api/client.ts'
 import { Icon } from '../../components/icons.tsx'
-import { Refused } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { useMay } from '../../shell/operator.ts'
 import type { AlertRecord } from './alert.ts'
 import { DispositionBadge } from './disposition.tsx'
-import { useAddNote, useNoteDraft } from './notes.ts'
+import { NoteForm } from './note-form.tsx'
+import type { Noted } from './notes.ts'
 
 export function History({ record }: { record: AlertRecord }) {
   const { alert } = record
@@ -46,7 +43,7 @@ export function History({ record }: { record: AlertRecord }) {
           </li>
         ))}
       </ol>
-      <NoteForm alertId={alert.alert_id} />
+      <NoteForm of={toNoted(alert.alert_id)} />
     </>
   )
 }
@@ -54,7 +51,8 @@ export function History({ record }: { record: AlertRecord }) {
 const toAssignmentText = ({ from, to }: { from: string | null; to: string | null }): string =>
   to === null ? `Taken from ${from}` : `Assigned to ${to}`
 
-function By({ who, at, undo = false }: { who: string; at: string; undo?: boolean }) {
+/** Who did something, and when. */
+export function By({ who, at, undo = false }: { who: string; at: string; undo?: boolean }) {
   return (
     <span className="text-muted text-sm">
       {undo && 'undone by '}
@@ -63,33 +61,14 @@ function By({ who, at, undo = false }: { who: string; at: string; undo?: boolean
   )
 }
 
-function NoteForm({ alertId }: { alertId: string }) {
-  const [text, setText] = useNoteDraft(alertId)
-  const add = useAddNote(alertId)
-  if (!useMay('analyst')) return null
-  const submit = (event?: FormEvent) => {
-    event?.preventDefault()
-    if (text.trim() !== '' && !add.isPending) add.mutate(text.trim())
-  }
-  return (
-    <form className="grid gap-2 border-line border-t px-4 py-3" onSubmit={submit}>
-      <Textarea
-        data-note
-        label="Note"
-        onChange={({ target }) => setText(target.value)}
-        onKeyDown={(event) => {
-          if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit()
-          if (event.key === 'Escape') event.currentTarget.blur()
-        }}
-        rows={2}
-        value={text}
-      />
-      <Refused error={add.error} />
-      <div>
-        <Button busy={add.isPending} disabled={text.trim() === ''} type="submit">
-          Add the note
-        </Button>
-      </div>
-    </form>
-  )
-}
+const toNoted = (alertId: string): Noted => ({
+  id: alertId,
+  queryKey: ['alert', alertId],
+  send: (note) =>
+    ok(
+      api.POST('/admin/v1/alerts/{alert_id}/notes', {
+        params: { path: { alert_id: alertId } },
+        body: { note },
+      }),
+    ),
+})

@@ -1,14 +1,13 @@
 /**
- * Notes of alerts. What was typed stays until it is saved, also while other alerts are read and
+ * Notes of alerts and cases. What was typed stays until it is saved, also while others are read and
  * when saving fails; leaving the page asks. Another operator in the same window does not see it.
  */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
-import { api, ok } from '../../api/client.ts'
 import { useLeaveGuard } from '../../components/state/leave-guard.ts'
 import { useSignedIn } from '../../shell/operator.ts'
 
-/** By operator, then by alert. */
+/** By operator, then by what the note is about. */
 const drafts = new Map<string, Map<string, string>>()
 const listeners = new Set<() => void>()
 
@@ -19,8 +18,8 @@ function listen(listener: () => void): () => void {
 
 type Drafts = {
   isEmpty: () => boolean
-  get: (alertId: string) => string
-  keep: (alertId: string, text: string) => void
+  get: (id: string) => string
+  keep: (id: string, text: string) => void
 }
 
 /** The notes that the operator is writing. */
@@ -29,22 +28,22 @@ function useDrafts(): Drafts {
   const own = () => drafts.get(operatorId)
   return {
     isEmpty: () => (own()?.size ?? 0) === 0,
-    get: (alertId) => own()?.get(alertId) ?? '',
-    keep: (alertId, text) => {
+    get: (id) => own()?.get(id) ?? '',
+    keep: (id, text) => {
       const kept = own() ?? new Map<string, string>()
       drafts.set(operatorId, kept)
-      if (text === '') kept.delete(alertId)
-      else kept.set(alertId, text)
+      if (text === '') kept.delete(id)
+      else kept.set(id, text)
       for (const listener of listeners) listener()
     },
   }
 }
 
-/** The note that is being written for an alert. */
-export function useNoteDraft(alertId: string): [text: string, keep: (text: string) => void] {
+/** The note that is being written about something. */
+export function useNoteDraft(id: string): [text: string, keep: (text: string) => void] {
   const { get, keep } = useDrafts()
-  const text = useSyncExternalStore(listen, () => get(alertId))
-  return [text, (next) => keep(alertId, next)]
+  const text = useSyncExternalStore(listen, () => get(id))
+  return [text, (next) => keep(id, next)]
 }
 
 /** Asks before a page with unsaved notes is left. */
@@ -54,25 +53,27 @@ export function useNoteGuard(): void {
   useLeaveGuard(unsaved, 'A note was not added yet. Leave this page all the same?')
 }
 
-/** Adds a note and reads the alert again. What was typed meanwhile stays. */
-export function useAddNote(alertId: string) {
+/** What a note is about: an alert or a case. */
+export type Noted = {
+  id: string
+  /** Of what shows the note, which is read again. */
+  queryKey: readonly unknown[]
+  send: (note: string) => Promise<unknown>
+}
+
+/** Adds a note and reads again what it is about. What was typed meanwhile stays. */
+export function useAddNote({ id, queryKey, send }: Noted) {
   const client = useQueryClient()
   const { get, keep } = useDrafts()
   return useMutation({
-    mutationFn: (note: string) =>
-      ok(
-        api.POST('/admin/v1/alerts/{alert_id}/notes', {
-          params: { path: { alert_id: alertId } },
-          body: { note },
-        }),
-      ),
+    mutationFn: send,
     onSuccess: (_, note) => {
-      const typed = get(alertId).trimStart()
-      keep(alertId, typed.startsWith(note) ? typed.slice(note.length).trimStart() : typed)
-      return client.invalidateQueries({ queryKey: ['alert', alertId] })
+      const typed = get(id).trimStart()
+      keep(id, typed.startsWith(note) ? typed.slice(note.length).trimStart() : typed)
+      return client.invalidateQueries({ queryKey })
     },
   })
 }
 
-/** Goes to the form of the alert that is shown, for the key `n`. */
+/** Goes to the form of what is shown, for the key `n`. */
 export const focusNote = () => document.querySelector<HTMLElement>('[data-note]')?.focus()

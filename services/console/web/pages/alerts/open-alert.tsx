@@ -7,7 +7,7 @@ import { Loaded } from '../../components/states.tsx'
 import { type Alert, alertQuery, patchAlerts } from '../alert/alert.ts'
 import { AlertDetail } from '../alert/alert-detail.tsx'
 import { isChanging } from '../alert/changes.ts'
-import { useSettled } from './list/use-open-alert.ts'
+import { useSettled } from './list/use-open-row.ts'
 
 export function OpenAlert({
   alertId,

@@ -18,14 +18,16 @@ import { FilterBar } from './filters/filter-bar.tsx'
 import { pickFilters } from './filters/filter-values.ts'
 import { SavedViews } from './filters/saved-views.tsx'
 import { useAlertList } from './list/use-alert-list.ts'
-import { useOpenAlert } from './list/use-open-alert.ts'
+import { useOpenRow } from './list/use-open-row.ts'
 import { useSelection } from './list/use-selection.ts'
 import { ListPane } from './list-pane.tsx'
-import { KeyHelpDialog } from './triage/key-help.tsx'
 import { useKeys } from './triage/keys.ts'
 import { SelectionBar } from './triage/selection-bar.tsx'
 
 const loadOpenAlert = () => import('./open-alert.tsx')
+const KeyHelpDialog = lazy(() =>
+  import('./triage/key-help.tsx').then(({ KeyHelpDialog: shown }) => ({ default: shown })),
+)
 const OpenAlert = lazy(() => loadOpenAlert().then(({ OpenAlert: shown }) => ({ default: shown })))
 
 export function Workbench({ tenant }: { tenant: string }) {
@@ -33,7 +35,7 @@ export function Workbench({ tenant }: { tenant: string }) {
   const [search] = useUrlSearch()
   const filters = useMemo(() => pickFilters(search), [search])
   const list = useAlertList(tenant, filters)
-  const [openId, open] = useOpenAlert()
+  const [openId, open] = useOpenRow('alert')
   const [help, setHelp] = useState(false)
   const maySetDisposition = useMay('analyst')
   const { operator } = useSignedIn()
@@ -167,11 +169,15 @@ export function Workbench({ tenant }: { tenant: string }) {
           )}
         </section>
       </div>
-      <KeyHelpDialog
-        maySetDisposition={maySetDisposition}
-        onClose={() => setHelp(false)}
-        open={help}
-      />
+      {help && (
+        <Suspense>
+          <KeyHelpDialog
+            maySetDisposition={maySetDisposition}
+            onClose={() => setHelp(false)}
+            open
+          />
+        </Suspense>
+      )}
     </div>
   )
 }

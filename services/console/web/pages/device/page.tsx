@@ -14,6 +14,7 @@ import { Erase } from '../entities/erase.tsx'
 import { Links } from '../entities/links.tsx'
 import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Networks } from '../entities/networks.tsx'
+import { OpenCaseLink } from '../entities/open-case.tsx'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import { Sessions } from '../entities/sessions.tsx'
 import { TimelinePanel } from '../entities/timeline/timeline-panel.tsx'
@@ -45,10 +46,18 @@ export function Page() {
       ),
   })
   const timeline = <TimelinePanel subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
+  const phone = device.data?.device.phone
   return (
     <Frame
       controls={
         <>
+          <OpenCaseLink
+            subjects={[
+              { kind: 'device', id: deviceId },
+              ...(phone ? [{ kind: 'phone' as const, id: phone.phone_id }] : []),
+            ]}
+            tenant={tenant}
+          />
           <LabelButton subject={{ kind: 'device', id: deviceId }} tenant={tenant} />
           <PutOnList listed={{ kind: 'device', id: deviceId }} tenant={tenant} />
           <Erase subject={{ kind: 'device', id: deviceId }} tenant={tenant} />

@@ -31,6 +31,10 @@ const CoveragePanel = lazy(() =>
   import('./installs/coverage-panel.tsx').then(({ CoveragePanel: shown }) => ({ default: shown })),
 )
 
+const CaseRulesPanel = lazy(() =>
+  import('../cases/rules-panel.tsx').then(({ CaseRulesPanel: shown }) => ({ default: shown })),
+)
+
 export function Page() {
   const { tenant: tenantId = '' } = useParams({ strict: false })
   const tenant = useQuery(tenantQuery(tenantId))
@@ -113,6 +117,9 @@ export function Page() {
               <CoveragePanel tenantId={tenantId} />
             </Suspense>
             <NamedKeysPanel tenantId={tenantId} />
+            <Suspense fallback={<Skeleton className="h-64" />}>
+              <CaseRulesPanel tenant={tenantId} />
+            </Suspense>
             <AppsPanel tenantId={tenantId} />
             <SnippetsPanel tenantId={tenantId} />
           </>

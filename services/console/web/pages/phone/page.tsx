@@ -11,6 +11,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { counted } from '../../components/words.ts'
 import { useMay } from '../../shell/operator.ts'
+import { OpenCaseLink } from '../entities/open-case.tsx'
 import { TimelinePanel } from '../entities/timeline/timeline-panel.tsx'
 import { CorrectDialog } from './correct-dialog.tsx'
 import { Corrections } from './corrections.tsx'
@@ -30,7 +31,12 @@ export function Page() {
   return (
     <Frame
       about="The installs of the app on the same hardware. A device id names an install: who reinstalls is a new device, on the same phone."
-      controls={mayChange && <Button onClick={() => setJoining(true)}>Join an install</Button>}
+      controls={
+        <>
+          <OpenCaseLink subjects={[{ kind: 'phone', id: phoneId }]} tenant={tenant} />
+          {mayChange && <Button onClick={() => setJoining(true)}>Join an install</Button>}
+        </>
+      }
       title="Phone"
     >
       <Loaded query={phone}>

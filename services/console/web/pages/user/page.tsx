@@ -12,6 +12,7 @@ import { Erase } from '../entities/erase.tsx'
 import { Links } from '../entities/links.tsx'
 import { Listed, PutOnList } from '../entities/listed.tsx'
 import { Networks } from '../entities/networks.tsx'
+import { OpenCaseLink } from '../entities/open-case.tsx'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import { Sessions, scoreTexts } from '../entities/sessions.tsx'
 import { TimelinePanel } from '../entities/timeline/timeline-panel.tsx'
@@ -43,6 +44,7 @@ export function Page() {
     <Frame
       controls={
         <>
+          <OpenCaseLink subjects={[{ kind: 'user', id: userId }]} tenant={tenant} />
           <LabelButton subject={{ kind: 'user', id: userId }} tenant={tenant} />
           <PutOnList listed={{ kind: 'user', id: userId }} tenant={tenant} />
           <Erase subject={{ kind: 'user', id: userId }} tenant={tenant} />

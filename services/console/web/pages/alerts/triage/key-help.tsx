@@ -1,7 +1,5 @@
 /** What the keys of the list do. */
-import { Dialog } from '../../../components/dialog.tsx'
-
-type Keys = readonly (readonly [key: string, text: string])[]
+import { type Keys, KeysDialog } from '../../../components/keys/keys-dialog.tsx'
 
 const reading: Keys = [
   ['j', 'the next alert'],
@@ -30,20 +28,6 @@ export function KeyHelpDialog({
   /** Shows the keys that change alerts as well. */
   maySetDisposition: boolean
 }) {
-  return (
-    <Dialog onClose={onClose} open={open} title="Keys">
-      <dl className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2">
-        {(maySetDisposition ? [...reading, ...judging] : reading).map(([key, text]) => (
-          <div className="contents" key={key}>
-            <dt>
-              <kbd className="inline-block min-w-6 rounded border border-line-strong bg-panel px-1.5 text-center font-sans text-sm">
-                {key}
-              </kbd>
-            </dt>
-            <dd>{text}</dd>
-          </div>
-        ))}
-      </dl>
-    </Dialog>
-  )
+  const keys = maySetDisposition ? [...reading, ...judging] : reading
+  return <KeysDialog keys={keys} onClose={onClose} open={open} />
 }

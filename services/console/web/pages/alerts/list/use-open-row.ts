@@ -1,13 +1,16 @@
-/** The alert that is open: at once on the page, and a moment later in the URL. */
+/** The row that is open: at once on the page, and a moment later in the URL. */
 import { useEffect, useRef, useState } from 'react'
 import { useUrlState } from '../../../components/state/url-state.ts'
 
 /** Keys that repeat are faster than the router. */
 const settleMs = 150
 
-/** @returns its id, empty when none is open, and a way to open another */
-export function useOpenAlert(): [id: string, open: (id: string) => void] {
-  const [inUrl, setInUrl] = useUrlState('alert')
+/**
+ * @param name of the parameter in the URL
+ * @returns its id, empty when none is open, and a way to open another
+ */
+export function useOpenRow(name: 'alert' | 'case'): [id: string, open: (id: string) => void] {
+  const [inUrl, setInUrl] = useUrlState(name)
   const [id, setId] = useState(inUrl)
   const written = useRef(inUrl)
   // Back, forward and links change the URL alone. What was written here is older than the page.

@@ -1,0 +1,114 @@
+/** The filters above the queue, each of them in the URL. */
+import { unassigned } from '#shared/core/alerts/alert-filters.ts'
+import { Button } from '../../../components/button.tsx'
+import { classes } from '../../../components/classes.ts'
+import { controlClasses } from '../../../components/field.tsx'
+import { useUrlSearch, useUrlState } from '../../../components/state/url-state.ts'
+import { ChoiceFilter } from '../../alerts/filters/choice-filter.tsx'
+import { FilterChips, TypedFilterForm } from '../../alerts/filters/typed-filter.tsx'
+import { useCaseCounts } from '../use-case-list.ts'
+import {
+  choiceFilters,
+  isNarrowed,
+  pickFilters,
+  replaceFilters,
+  states,
+  typedFilters,
+  usualState,
+} from './filter-values.ts'
+
+export function FilterBar({ tenant }: { tenant: string }) {
+  const [search, change] = useUrlSearch()
+  const filters = pickFilters(search)
+  return (
+    <search aria-label="Filters" className="flex flex-wrap items-center gap-2">
+      <States filters={filters} tenant={tenant} />
+      <AssigneeSelect />
+      {choiceFilters.map(({ name, text, values }) => (
+        <ChoiceFilter key={name} label={text} name={name} values={values} />
+      ))}
+      <FilterChips filters={typedFilters} />
+      <TypedFilterForm filters={typedFilters} />
+      {isNarrowed(filters) && (
+        <Button look="quiet" onClick={() => change(replaceFilters({}))}>
+          Clear
+        </Button>
+      )}
+    </search>
+  )
+}
+
+/** Open, snoozed, closed and overdue, each with how many there are. */
+function States({ tenant, filters }: { tenant: string; filters: Record<string, string> }) {
+  const [, change] = useUrlSearch()
+  const { data: counts } = useCaseCounts(tenant, filters)
+  const isOverdue = filters.breached === 'true'
+  const state = filters.state ?? usualState
+  const all = [
+    ...states.map(({ value, text, count }) => ({
+      text,
+      count: counts?.[count],
+      isChosen: !isOverdue && state === value,
+      choose: () => change({ state: value === usualState ? '' : value, breached: '', case: '' }),
+    })),
+    {
+      text: 'Overdue',
+      count: counts?.breached,
+      isChosen: isOverdue,
+      choose: () => change({ state: '', breached: 'true', case: '' }),
+    },
+  ]
+  return (
+    <fieldset className="flex min-w-0 flex-wrap overflow-hidden rounded-md border border-line-strong">
+      <legend className="sr-only">State</legend>
+      {all.map(({ text, count, isChosen, choose }) => (
+        <button
+          aria-pressed={isChosen}
+          className={classes(
+            'inline-flex h-7.5 items-center gap-1.5 border-line border-l px-2.5 font-medium outline-offset-[-2px] first:border-l-0',
+            isChosen ? 'bg-accent-soft text-accent-text' : 'bg-raised hover:bg-hover',
+          )}
+          key={text}
+          onClick={choose}
+          type="button"
+        >
+          {text}
+          <span
+            className={classes(
+              'font-normal text-sm',
+              text === 'Overdue' && count ? 'text-bad' : isChosen ? '' : 'text-muted',
+            )}
+          >
+            {count?.toLocaleString('en') ?? '…'}
+          </span>
+        </button>
+      ))}
+    </fieldset>
+  )
+}
+
+function AssigneeSelect() {
+  const [assignee, setAssignee] = useUrlState('assignee')
+  const choices: [value: string, text: string][] = [
+    ['', 'Assignee: anyone'],
+    ['me', 'Mine'],
+    [unassigned, 'Unassigned'],
+  ]
+  // A link may name another operator.
+  const isOther = !choices.some(([value]) => value === assignee)
+  return (
+    <select
+      aria-label="Assignee"
+      className={`${controlClasses} h-8 w-auto! max-w-48`}
+      onChange={({ target }) => setAssignee(target.value)}
+      value={assignee}
+    >
+      {choices.map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+      {isOther && <option value={assignee}>{assignee}</option>}
+    </select>
+  )
+}
