@@ -1,18 +1,19 @@
 /**
  * Erases the alerts of a device or a user with their history and notes, their deliveries and
  * attempts, whose bodies name it too, bulk changes whose filter is its id, its entries on the allow
- * and deny lists, labels of it, its sessions and its events, corrections of its phone, and kept
- * answers that hold its id. The counters move in the same transaction, so a total stays exact;
+ * and deny lists, labels of it, its sessions and its events, corrections of its phone, proposals
+ * that name it, and kept answers that hold its id. The counters move in the same transaction, so a total stays exact;
  * `seq` of the other alerts stays what it is, so an erasure leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
+import { countProposalsOf, removeProposalsOf } from '#shared/io/approvals/proposal-store.ts'
 import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'
 import { eraseAnswers } from '#shared/io/http/idempotent-answers.ts'
 import { countCorrectionsOf, removeCorrectionsOf } from '#shared/io/identity/correct-phone.ts'
 import { countListEntriesOf, removeListEntriesOf } from '#shared/io/lists/list-store.ts'
 import { countErasableLabels, eraseLabels } from '#shared/io/outcomes/label-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
-import type { ErasureSubject } from './erasure-subject.ts'
+import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
 
 type ErasableAlerts = {
   subject: ErasureSubject
@@ -33,12 +34,14 @@ export type AlertCounts = {
   list_entries: number
   /** Corrections of the phone that a device is on. */
   phone_corrections: number
+  /** Proposals that name the subject. */
+  proposals: number
   /** Labels of the subject, of its sessions and of its events. */
   labels: number
 }
 
 /** Counted by queries of their own. */
-type CountedApart = 'list_entries' | 'labels' | 'phone_corrections'
+type CountedApart = 'list_entries' | 'labels' | 'phone_corrections' | 'proposals'
 
 /** Alerts of one transaction: its lock keeps new alerts of the tenant waiting. */
 const batchMax = 2_000
@@ -55,6 +58,9 @@ function toCondition({ subject, eventIds }: ErasableAlerts): { text: string; val
 /** Bulk changes of the subject's own alerts: once these are erased there is nothing to undo. */
 const jobsCondition = ({ kind }: ErasureSubject): string =>
   `tenant_id = $1 and filter->>'${kind}_id' = $2`
+
+/** A subject with the hash that proposals to erase it have. */
+const toNamed = (subject: ErasureSubject) => ({ ...subject, sha256: toSubjectSha256(subject) })
 
 /** Counts what `eraseAlerts` would erase. */
 export async function countErasableAlerts(
@@ -92,6 +98,7 @@ async function countErasable(tx: Queryable, erasable: ErasableAlerts): Promise<A
     ...rows[0]!,
     list_entries: await countListEntriesOf(tx, erasable.subject),
     labels: await countErasableLabels(tx, erasable),
+    proposals: await countProposalsOf(tx, toNamed(erasable.subject)),
     phone_corrections:
       kind === 'device' ? await countCorrectionsOf(tx, { tenantId, deviceId: id }) : 0,
   }
@@ -112,13 +119,14 @@ export async function listErasableAlerts(
 
 /**
  * Erases them, some thousands in a transaction, with the subject's entries on the allow and deny
- * lists, corrections of its phone and the kept answers. Repeating it erases what is left.
+ * lists, corrections of its phone, proposals that name it and the kept answers. Repeating it erases what is left.
  * @throws PostgresUnavailableError; call again
  */
 export async function eraseAlerts(db: Session, erasable: ErasableAlerts): Promise<void> {
   const { subject } = erasable
   await db.transaction(async (tx) => {
     await removeListEntriesOf(tx, subject)
+    await removeProposalsOf(tx, toNamed(subject))
     const { tenantId, kind, id } = subject
     if (kind === 'device') await removeCorrectionsOf(tx, { tenantId, deviceId: id })
   })

@@ -1,8 +1,8 @@
 /** What differs between two versions: a list by path, and the text with its changed lines. */
+import type { Change } from '#shared/core/policies/policy-changes.ts'
 import { CodeEditor } from '../../components/editor/code-editor.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
-import type { Change } from './policy-document.ts'
 
 const none = <span className="text-muted">none</span>
 

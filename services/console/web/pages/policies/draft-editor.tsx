@@ -1,6 +1,7 @@
 /** The editor of a draft: form or JSON, changes, thresholds, its backtest, and publishing it. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { lazy, Suspense, useMemo, useState } from 'react'
+import { findChanges } from '#shared/core/policies/policy-changes.ts'
 import { ApiProblem, api, ok } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
@@ -16,7 +17,7 @@ import { BacktestPanel, Judged } from './backtest-panel.tsx'
 import { type Report, useBacktest } from './backtest-run.ts'
 import { ChangeList } from './changes.tsx'
 import { OutcomeMoves } from './known-outcomes.tsx'
-import { findChanges, fitsForm, parseDocument, toText } from './policy-document.ts'
+import { fitsForm, parseDocument, toText } from './policy-document.ts'
 import { PolicyForm } from './policy-form.tsx'
 import { type Draft, toFaults, useCheck } from './use-draft.ts'
 

@@ -1,6 +1,7 @@
 /** Every version of a policy with who and when; one beside it, compared with any other. */
 import { useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
+import { findChanges } from '#shared/core/policies/policy-changes.ts'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
@@ -16,7 +17,7 @@ import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { ChangeList } from './changes.tsx'
 import { usePublish } from './draft-editor.tsx'
-import { findChanges, toText } from './policy-document.ts'
+import { toText } from './policy-document.ts'
 
 type Version = AnswerOf<'/admin/v1/tenants/{tenant_id}/policy/versions', 'get'>['data'][number]
 type Shown = AnswerOf<'/admin/v1/tenants/{tenant_id}/policy', 'get'>
