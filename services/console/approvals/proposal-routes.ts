@@ -182,7 +182,10 @@ async function tryCarryOut(
   } catch (error) {
     if (error instanceof BaseChanged) {
       const note = error.message
-      if (await endProposal(deps.postgres, { ...by, as: 'void', note })) deps.countProposal('void')
+      if ((await endProposal(deps.postgres, { ...by, as: 'void', note })) === null) {
+        throw notOpen((await findProposal(deps.postgres, by)) ?? proposal)
+      }
+      deps.countProposal('void')
       throw new Problem('proposal_void', `${note} The proposal is void. Propose it again.`)
     }
     // A rotation begins before it can fail, and is undone; anything else failed before its claim,

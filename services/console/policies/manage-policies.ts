@@ -66,7 +66,9 @@ export async function setTenantPolicy(deps: PolicyDeps, change: SetPolicy): Prom
     const store = createPolicyStore(session)
     const before = await store.findInForce(tenantId)
     let after: PolicyVersion | null = before
-    if (before === null || !isSamePolicy(JSON.parse(before.text), policy)) {
+    const isNew = before === null || !isSamePolicy(JSON.parse(before.text), policy)
+    // A proposal was made over another policy: once this one is in force, somebody was first.
+    if (isNew || change.approval !== undefined) {
       if (ifVersion !== undefined && before?.version !== ifVersion)
         throw conflict(before, ifVersion)
       after = await session.transaction((tx) => record(tx, change, before))
