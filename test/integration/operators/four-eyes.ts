@@ -25,7 +25,11 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
 
   beforeAll(async () => {
     rig = getRig()
-    ;[ana, ben, analyst] = [await rig.join('admin'), await rig.join('admin'), await rig.join('analyst')]
+    ;[ana, ben, analyst] = [
+      await rig.join('admin'),
+      await rig.join('admin'),
+      await rig.join('analyst'),
+    ]
   })
 
   const as = async (member: Member, more: Call = {}): Promise<Call> => ({
@@ -66,7 +70,8 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
     const path = `/tenants/${tenant}/audit?action=${action}`
     return read(await rig.must(200, 'GET', path, { token: rig.adminToken })).data
   }
-  const findVersion = async (tenant: string) => mustAs(200, ana, ['GET', `/tenants/${tenant}/policy`])
+  const findVersion = async (tenant: string) =>
+    mustAs(200, ana, ['GET', `/tenants/${tenant}/policy`])
 
   describe('four eyes', () => {
     it('refuse every guarded endpoint of the table, and change nothing', async () => {
@@ -274,7 +279,10 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
             [tenant],
           )
         ).rows
-      expect((await rows()).map(({ text }) => text.includes('phone-of-ida'))).toEqual([false, false])
+      expect((await rows()).map(({ text }) => text.includes('phone-of-ida'))).toEqual([
+        false,
+        false,
+      ])
       const { result } = await mustAs(200, ben, end(tenant, first.proposal_id, 'approve'))
       expect(result).toMatchObject({ requested_by: ana.email, state: 'waiting' })
       // The other one is of the same device: it is erased once.
@@ -316,9 +324,9 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
       const text = '{"name": "half typed'
       const made = await mustAs(201, ana, ['POST', drafts, { text, base_version: 1, comment: 'x' }])
       const of = `${drafts}/${made.draft_id}`
-      expect(await mustAs(400, ben, ['POST', `${of}/publish`, { reason: 'r', revision: 1 }])).toMatchObject(
-        { code: 'invalid_policy' },
-      )
+      expect(
+        await mustAs(400, ben, ['POST', `${of}/publish`, { reason: 'r', revision: 1 }]),
+      ).toMatchObject({ code: 'invalid_policy' })
       const change = { text: JSON.stringify(strict('typed')), base_version: 1, revision: 1 }
       const changed = await mustAs(200, ben, ['PUT', of, change])
       expect(changed).toMatchObject({ revision: 2, created_by: ana.email, updated_by: ben.email })

@@ -30,6 +30,19 @@ const columns: Column<Change>[] = [
   },
 ]
 
+export function ChangeTable({ changes }: { changes: Change[] }) {
+  return (
+    <Table
+      columns={columns}
+      heightClass="max-h-80"
+      label="Changes"
+      minWidth="30rem"
+      rowKey={({ path }) => path}
+      rows={changes}
+    />
+  )
+}
+
 export function ChangeList({
   changes,
   before,
@@ -44,14 +57,7 @@ export function ChangeList({
   }
   return (
     <div className="grid gap-4">
-      <Table
-        columns={columns}
-        heightClass="max-h-80"
-        label="Changes"
-        minWidth="30rem"
-        rowKey={({ path }) => path}
-        rows={changes}
-      />
+      <ChangeTable changes={changes} />
       <CodeEditor
         before={before}
         className="h-96 rounded-md border border-line"

@@ -1,21 +1,22 @@
 /** Policies: versions, the editor of a draft with its backtest, suggestions, the shadow policy. */
 import { useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
-import { lazy, Suspense, useEffect, useState } from 'react'
+import { lazy, Suspense } from 'react'
 import { api, ok } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Page as Frame, Panel } from '../../components/page.tsx'
-import { useLeaveGuard } from '../../components/state/leave-guard.ts'
 import { useUrlSearch } from '../../components/state/url-state.ts'
-import { Empty, Failed, Skeleton } from '../../components/states.tsx'
+import { Failed, Skeleton } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { toast } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
-import { DraftEditor } from './draft-editor.tsx'
-import { addFloor, type PolicyDocument, parseDocument, toText } from './policy-document.ts'
+import { DraftList } from './drafts/draft-list.tsx'
+import { OpenDraft } from './drafts/open-draft.tsx'
+import { useCarried } from './drafts/use-carried.ts'
+import { useCreateDraft } from './drafts/use-draft.ts'
+import { addFloor, type PolicyDocument, toText } from './policy-document.ts'
 import { ShadowPanel } from './shadow.tsx'
-import { addSuppression, readSuppression, suppressionParameters } from './suppressions.tsx'
-import { type Draft, startDraft } from './use-draft.ts'
+import { suppressionParameters } from './suppressions.tsx'
 import { Versions } from './versions.tsx'
 
 const SuggestionPanel = lazy(() =>
@@ -33,7 +34,8 @@ const withoutSuppression = Object.fromEntries(suppressionParameters.map((name) =
 function Policies({ tenant }: { tenant: string }) {
   const [search, change] = useUrlSearch()
   const mayEdit = useMay('engineer')
-  const [draft, setDraft] = useState<Draft | null>(null)
+  const draftId = search.draft ?? ''
+  const create = useCreateDraft(tenant)
   const policy = useQuery({
     queryKey: ['policy', tenant],
     queryFn: () =>
@@ -44,41 +46,22 @@ function Policies({ tenant }: { tenant: string }) {
       ),
   })
   const inForce = policy.data
-  const isEdited = draft !== null && draft.text !== draft.baseText
-  useLeaveGuard(isEdited, 'Leave this page and lose the draft?')
+  const begin = (document: unknown, baseVersion: number, comment = '') =>
+    create.mutate(
+      { text: toText(document), base_version: baseVersion, comment },
+      {
+        onSuccess: ({ draft_id: draft }) =>
+          change({ ...withoutSuppression, tab: 'edit', mode: '', draft }),
+        onError: ({ message }) => toast(`The draft was not begun: ${message}`),
+      },
+    )
+  const edit = (document: unknown) => begin(document, inForce!.version)
+  useCarried({ tenant, inForce, isIdle: create.isIdle && draftId === '', begin })
 
-  // A link may carry a suppression, which goes into a draft from the policy in force.
-  useEffect(() => {
-    const carried = readSuppression(search)
-    if (carried === null || inForce === undefined || draft !== null || !mayEdit) return
-    const document = addSuppression(inForce.document as PolicyDocument, carried)
-    setDraft({ ...startDraft(inForce.version, inForce.document), text: toText(document) })
-  }, [search, inForce, draft, mayEdit])
-
-  const edit = (document: unknown) => {
-    if (isEdited && !confirm('Replace the draft that you are editing?')) return
-    const base = inForce!
-    setDraft({ ...startDraft(base.version, base.document), text: toText(document) })
-    change({ ...withoutSuppression, tab: 'edit', mode: '' })
-  }
-  const editWithFloor = (floor: { signals: string[]; need: 'all' }) => {
-    const base = inForce!
-    const from = draft ?? startDraft(base.version, base.document)
-    const document = parseDocument(from.text)
-    if (document === null) {
-      toast('The draft is not JSON. Correct it first.')
-      return
-    }
-    setDraft({ ...from, text: toText(addFloor(document, floor)) })
-    toast('The floor is in the draft.')
-  }
-  const end = (tab: string) => {
-    setDraft(null)
-    change({ ...withoutSuppression, tab, mode: '', version: '', against: '' })
-  }
-  const discard = () => {
-    if (!isEdited || confirm('Discard this draft?')) end('')
-  }
+  const end = () =>
+    change({ ...withoutSuppression, draft: '', weight: '', tab: '', mode: '', version: '', against: '' })
+  const editWithFloor = (floor: { signals: string[]; need: 'all' }) =>
+    edit(addFloor(inForce!.document as PolicyDocument, floor))
 
   if (inForce === undefined) {
     return (
@@ -94,7 +77,7 @@ function Policies({ tenant }: { tenant: string }) {
     )
   }
   const startEdit = (
-    <Button look="primary" onClick={() => edit(inForce.document)}>
+    <Button busy={create.isPending} look="primary" onClick={() => edit(inForce.document)}>
       Edit the policy
     </Button>
   )
@@ -106,27 +89,35 @@ function Policies({ tenant }: { tenant: string }) {
         <Versions inForce={inForce} onEdit={({ document }) => edit(document)} tenant={tenant} />
       ),
     },
+    {
+      id: 'edit',
+      label: draftId === '' ? 'Drafts' : 'Draft',
+      content:
+        draftId === '' ? (
+          <DraftList
+            action={mayEdit && startEdit}
+            onOpen={(draft) => change({ draft, mode: '' })}
+            tenant={tenant}
+          />
+        ) : (
+          <div className="grid gap-3">
+            <div>
+              <Button onClick={() => change({ draft: '', mode: '' })} small>
+                All drafts
+              </Button>
+            </div>
+            <OpenDraft
+              draftId={draftId}
+              inForce={inForce}
+              key={draftId}
+              onEnd={end}
+              tenant={tenant}
+            />
+          </div>
+        ),
+    },
     ...(mayEdit
       ? [
-          {
-            id: 'edit',
-            label: isEdited ? 'Draft (edited)' : 'Draft',
-            content:
-              draft === null ? (
-                <Panel>
-                  <Empty title="There is no draft">{startEdit}</Empty>
-                </Panel>
-              ) : (
-                <DraftEditor
-                  draft={draft}
-                  inForce={inForce}
-                  onChange={setDraft}
-                  onDiscard={discard}
-                  onPublished={() => end('')}
-                  tenant={tenant}
-                />
-              ),
-          },
           {
             id: 'suggest',
             label: 'Suggest',
@@ -143,7 +134,7 @@ function Policies({ tenant }: { tenant: string }) {
   return (
     <Frame
       about="How events are scored, and which score leads to REVIEW or BLOCK. Every version stays and can be published again."
-      action={mayEdit && draft === null && search.tab !== 'edit' && startEdit}
+      action={mayEdit && draftId === '' && startEdit}
       title="Policies"
     >
       <Tabs tabs={tabs} />
