@@ -14,9 +14,9 @@ import { DraftList } from './drafts/draft-list.tsx'
 import { OpenDraft } from './drafts/open-draft.tsx'
 import { useCarried } from './drafts/use-carried.ts'
 import { useCreateDraft } from './drafts/use-draft.ts'
+import { suppressionParameters } from './form/suppressions.tsx'
 import { addFloor, type PolicyDocument, toText } from './policy-document.ts'
 import { ShadowPanel } from './shadow.tsx'
-import { suppressionParameters } from './suppressions.tsx'
 import { Versions } from './versions.tsx'
 
 const SuggestionPanel = lazy(() =>
@@ -59,7 +59,15 @@ function Policies({ tenant }: { tenant: string }) {
   useCarried({ tenant, inForce, isIdle: create.isIdle && draftId === '', begin })
 
   const end = () =>
-    change({ ...withoutSuppression, draft: '', weight: '', tab: '', mode: '', version: '', against: '' })
+    change({
+      ...withoutSuppression,
+      draft: '',
+      weight: '',
+      tab: '',
+      mode: '',
+      version: '',
+      against: '',
+    })
   const editWithFloor = (floor: { signals: string[]; need: 'all' }) =>
     edit(addFloor(inForce!.document as PolicyDocument, floor))
 

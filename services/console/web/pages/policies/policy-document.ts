@@ -15,7 +15,22 @@ export type Suppression = {
   reason: string
 }
 
-export type CategoryWeights = { cap: number; signals: Record<string, Weight> }
+export type SignalGroup = { cap: number; signals: string[] }
+
+export type CategoryWeights = {
+  cap: number
+  signals: Record<string, Weight>
+  /** Absent where there is none. */
+  groups?: SignalGroup[]
+}
+
+export type VelocityRule = {
+  metric: string
+  windowSeconds: number
+  threshold: number
+  weight: number
+  steps?: { above: number; weight: number }[]
+}
 
 export type PolicyDocument = {
   name: string
@@ -24,6 +39,7 @@ export type PolicyDocument = {
   /** Of what the service itself saw or verified; absent in older documents. */
   serverCategories?: Record<string, CategoryWeights>
   suppressions?: Suppression[]
+  velocity?: VelocityRule[]
   floors?: { score: number; signals: string[]; need?: 'any' | 'all' }[]
   [more: string]: unknown
 }
@@ -56,12 +72,27 @@ export function fitsForm(document: PolicyDocument | null): document is PolicyDoc
   if (document === null) return false
   const { thresholds, categories, serverCategories = {} } = document
   if (typeof thresholds !== 'object' || thresholds === null) return false
-  return hasWeights(categories) && hasWeights(serverCategories)
+  const { velocity, floors } = document
+  return (
+    hasWeights(categories) &&
+    hasWeights(serverCategories) &&
+    isListOf(velocity, (rule) => isListOf(rule.steps, () => true)) &&
+    isListOf(floors, hasNames)
+  )
 }
+
+/** A list of objects, or none. */
+const isListOf = (list: unknown, fits: (one: Record<string, unknown>) => boolean): boolean =>
+  list === undefined || (Array.isArray(list) && list.every((one) => isPlain(one) && fits(one)))
+
+const hasNames = ({ signals }: Record<string, unknown>): boolean =>
+  Array.isArray(signals) && signals.every((one) => typeof one === 'string')
 
 const hasWeights = (categories: unknown): boolean =>
   isPlain(categories) &&
-  Object.values(categories).every((one) => isPlain(one) && isPlain(one.signals))
+  Object.values(categories).every(
+    (one) => isPlain(one) && isPlain(one.signals) && isListOf(one.groups, hasNames),
+  )
 
 /** The document with one floor more, which lifts the score to BLOCK where that is possible. */
 export const addFloor = (

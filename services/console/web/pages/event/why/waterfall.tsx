@@ -12,6 +12,7 @@ import { SignalName } from '../../../components/signal-name.tsx'
 import type { Explanation } from '../explanation.ts'
 import { type Bar, type Reason, toBars } from './bars.ts'
 import { type Note, signalsOf, toNotes } from './evidence.ts'
+import { WeightLink } from './weight-link.tsx'
 
 type Signal = Explanation['steps']['signals'][number]
 type Thresholds = Explanation['steps']['thresholds']
@@ -78,6 +79,7 @@ function Row({
   const flag = findFlag(reason.code)
   const paths = signalsOf(reason.evidence)
   const notes = toNotes(reason.evidence)
+  const { metric } = reason.evidence
   return (
     <li className={classes(gridClasses, 'border-line border-t py-2')}>
       <div className="min-w-0">
@@ -100,6 +102,11 @@ function Row({
               signal={signals.find((one) => one.signal === path)}
             />
           ))}
+          {typeof metric === 'string' && paths.length === 0 && (
+            <li>
+              <WeightLink of={metric.replaceAll('_', ' ')} weight={`velocity.${metric}`} />
+            </li>
+          )}
           {notes.map((note) => (
             <NoteLine key={note.text} note={note} />
           ))}
@@ -114,6 +121,7 @@ function SignalLine({ path, signal }: { path: string; signal: Signal | undefined
   return (
     <li className="flex flex-wrap items-baseline gap-x-2">
       <SignalName path={path} />
+      <WeightLink of={path} weight={path} />
       {signal && (
         <>
           <code className="font-mono text-muted break-all">= {JSON.stringify(signal.value)}</code>

@@ -6,8 +6,8 @@ import { useQuery } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
 import { useUrlSearch } from '../../../components/state/url-state.ts'
 import { useMay, useSignedIn } from '../../../shell/operator.ts'
+import { addSuppression, readSuppression } from '../form/suppressions.tsx'
 import type { PolicyDocument } from '../policy-document.ts'
-import { addSuppression, readSuppression } from '../suppressions.tsx'
 import { draftsQuery } from './use-draft.ts'
 
 export function useCarried({

@@ -1,10 +1,10 @@
 /** Suppressions of a draft: signals that score nothing for an SDK version until a date. */
-import { Button } from '../../components/button.tsx'
-import { Input } from '../../components/field.tsx'
-import type { Search } from '../../components/state/url-state.ts'
-import { MomentInput } from '../../components/time/moment-input.tsx'
-import { serverNowMs } from '../../components/time/server-clock.ts'
-import type { FormProps, PolicyDocument, Suppression } from './policy-document.ts'
+import { Button } from '../../../components/button.tsx'
+import type { Search } from '../../../components/state/url-state.ts'
+import { MomentInput } from '../../../components/time/moment-input.tsx'
+import { serverNowMs } from '../../../components/time/server-clock.ts'
+import type { FormProps, PolicyDocument, Suppression } from '../policy-document.ts'
+import { CheckedInput } from './checked-input.tsx'
 
 const dayMs = 86_400_000
 const usualDays = 14
@@ -83,7 +83,7 @@ function SuppressionRow({
   }
   return (
     <div className="grid items-start gap-3 rounded-md border border-line p-3 sm:grid-cols-2 lg:grid-cols-5">
-      <Input
+      <CheckedInput
         error={errorOf('.signals') ?? errorOf('.signals[0]')}
         label="Signals"
         mono
@@ -93,14 +93,14 @@ function SuppressionRow({
         placeholder="root.su_binary"
         value={(value.signals ?? []).join(',')}
       />
-      <Input
+      <CheckedInput
         error={errorOf('.sdkVersions') ?? errorOf('.sdkVersions[0]')}
         label="SDK versions"
         onChange={({ target }) => setList('sdkVersions', target.value)}
         placeholder="all"
         value={(value.sdkVersions ?? []).join(',')}
       />
-      <Input
+      <CheckedInput
         error={errorOf('.platforms') ?? errorOf('.platforms[0]')}
         label="Platforms"
         onChange={({ target }) => setList('platforms', target.value)}
@@ -119,7 +119,7 @@ function SuppressionRow({
       />
       <div className="grid gap-2">
         <div>
-          <Input
+          <CheckedInput
             error={errorOf('.reason')}
             label="Reason"
             onChange={({ target }) => onChange({ ...value, reason: target.value })}
