@@ -11,7 +11,6 @@ import { Tabs } from '../../components/tabs.tsx'
 import { toast } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { DraftList } from './drafts/draft-list.tsx'
-import { OpenDraft } from './drafts/open-draft.tsx'
 import { useCarried } from './drafts/use-carried.ts'
 import { useCreateDraft } from './drafts/use-draft.ts'
 import { suppressionParameters } from './form/suppressions.tsx'
@@ -19,6 +18,9 @@ import { addFloor, type PolicyDocument, toText } from './policy-document.ts'
 import { ShadowPanel } from './shadow.tsx'
 import { Versions } from './versions.tsx'
 
+const OpenDraft = lazy(() =>
+  import('./drafts/open-draft.tsx').then((file) => ({ default: file.OpenDraft })),
+)
 const SuggestionPanel = lazy(() =>
   import('./suggestion/suggestion-panel.tsx').then((file) => ({ default: file.SuggestionPanel })),
 )
@@ -114,13 +116,15 @@ function Policies({ tenant }: { tenant: string }) {
                 All drafts
               </Button>
             </div>
-            <OpenDraft
-              draftId={draftId}
-              inForce={inForce}
-              key={draftId}
-              onEnd={end}
-              tenant={tenant}
-            />
+            <Suspense fallback={<Skeleton className="h-96" />}>
+              <OpenDraft
+                draftId={draftId}
+                inForce={inForce}
+                key={draftId}
+                onEnd={end}
+                tenant={tenant}
+              />
+            </Suspense>
           </div>
         ),
     },
