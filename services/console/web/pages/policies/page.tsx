@@ -110,7 +110,7 @@ function Policies({ tenant }: { tenant: string }) {
             tenant={tenant}
           />
         ) : (
-          <div className="grid gap-3">
+          <div className="grid grid-cols-[minmax(0,1fr)] gap-3">
             <div>
               <Button onClick={() => change({ draft: '', mode: '' })} small>
                 All drafts

@@ -47,11 +47,11 @@ const columns: Column<Version>[] = [
   {
     id: 'why',
     head: 'Reason',
-    width: '30%',
+    width: '26%',
     cell: ({ reason }) => <span title={reason ?? undefined}>{reason}</span>,
   },
-  { id: 'who', head: 'By', width: '24%', cell: ({ created_by: by }) => by },
-  { id: 'when', head: 'When', width: '7rem', cell: ({ created_at: at }) => <Time at={at} /> },
+  { id: 'who', head: 'By', width: '20%', cell: ({ created_by: by }) => by },
+  { id: 'when', head: 'When', width: '7.5rem', cell: ({ created_at: at }) => <Time at={at} /> },
 ]
 
 const useVersions = (tenant: string) =>
@@ -92,14 +92,14 @@ export function Versions({
   const versions = useVersions(tenant)
   const chosen = Number(search.version ?? inForce.version)
   return (
-    <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,32rem)_minmax(0,1fr)]">
+    <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,40rem)_minmax(0,1fr)]">
       <Panel title="Versions">
         <Loaded query={versions}>
           {({ data }) => (
             <Table
               columns={columns}
               label="Versions of the policy"
-              minWidth="34rem"
+              minWidth="38rem"
               onSelect={({ version }) => change({ version: String(version), against: '' })}
               rowKey={({ version }) => String(version)}
               rows={data}

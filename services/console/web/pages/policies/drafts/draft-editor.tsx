@@ -53,7 +53,7 @@ export function DraftEditor({
   const errorOf = (path: string) => check.errors.find((error) => error.path === path)?.message
   const valid = check.state === 'valid' && changes.length > 0
   return (
-    <div className="grid gap-4">
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
       {draft.base_version !== inForce.version && (
         <Conflict
           draft={draft}

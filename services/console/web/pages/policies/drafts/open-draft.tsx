@@ -51,7 +51,7 @@ export function OpenDraft({
     })
   }
   return (
-    <div className="grid gap-4">
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
       {state === 'conflict' && (
         <div
           className="flex flex-wrap items-center gap-3 rounded-lg border border-warn bg-warn-soft px-4 py-2.5 text-warn"

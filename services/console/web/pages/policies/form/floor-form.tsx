@@ -12,7 +12,7 @@ export function FloorForm({ document, errorOf, onChange }: FormProps) {
   const setFloor = (at: number, floor: Floor) =>
     change(floors.map((one, index) => (index === at ? floor : one)))
   return (
-    <section aria-label="Floors" className="grid gap-2">
+    <section aria-label="Floors" className="grid grid-cols-[minmax(0,1fr)] gap-2">
       <div className="flex items-center justify-between gap-2">
         <h3 className="font-medium">Floors</h3>
         <Button
@@ -30,7 +30,7 @@ export function FloorForm({ document, errorOf, onChange }: FormProps) {
       )}
       {floors.map((floor, at) => (
         <div
-          className="grid items-start gap-3 rounded-md border border-line p-3 sm:grid-cols-2 lg:grid-cols-[minmax(0,3fr)_minmax(0,1fr)_minmax(0,1fr)_auto]"
+          className="grid grid-cols-[minmax(0,1fr)] items-start gap-3 rounded-md border border-line p-3 sm:grid-cols-2 lg:grid-cols-[minmax(0,3fr)_minmax(0,1fr)_minmax(0,1fr)_auto]"
           key={at}
         >
           <CheckedInput

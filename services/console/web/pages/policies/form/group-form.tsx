@@ -25,7 +25,7 @@ export function GroupForm({
   const setGroup = (at: number, group: SignalGroup) =>
     change(groups.map((one, index) => (index === at ? group : one)))
   return (
-    <section aria-label={`Groups of ${category}`} className="grid gap-2">
+    <section aria-label={`Groups of ${category}`} className="grid grid-cols-[minmax(0,1fr)] gap-2">
       <div className="flex items-center justify-between gap-2">
         <h4 className="font-medium text-sm">Groups</h4>
         <Button
@@ -39,7 +39,7 @@ export function GroupForm({
       </div>
       {groups.map((group, at) => (
         <div
-          className="grid items-start gap-3 sm:grid-cols-[minmax(0,3fr)_minmax(0,1fr)_auto]"
+          className="grid grid-cols-[minmax(0,1fr)] items-start gap-3 sm:grid-cols-[minmax(0,3fr)_minmax(0,1fr)_auto]"
           key={at}
         >
           <CheckedInput

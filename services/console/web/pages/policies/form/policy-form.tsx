@@ -37,8 +37,8 @@ export function PolicyForm(props: FormProps) {
   const setThreshold = (name: 'review' | 'block', text: string) =>
     onChange({ ...document, thresholds: { ...document.thresholds, [name]: toPoints(text) } })
   return (
-    <div className="grid gap-4">
-      <div className="grid items-start gap-4 sm:grid-cols-3">
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
+      <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-4 sm:grid-cols-3">
         <CheckedInput
           error={errorOf('$.name')}
           label="Name"
@@ -72,7 +72,7 @@ export function PolicyForm(props: FormProps) {
       <h3 className="font-medium">Weights</h3>
       <Loaded query={catalog}>
         {({ categories }) => (
-          <div className="grid gap-2">
+          <div className="grid grid-cols-[minmax(0,1fr)] gap-2">
             {categories.map((category) => (
               <CategoryForm
                 key={category.category}
@@ -126,7 +126,7 @@ function CategoryForm({
         </span>
         {changed && <Badge tone="accent">changed</Badge>}
       </summary>
-      <div className="grid gap-2 border-line border-t p-3">
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-2 border-line border-t p-3">
         <div className="max-w-48">
           <CheckedInput
             error={errorOf(`$.${member}.${category}.cap`)}
@@ -145,7 +145,7 @@ function CategoryForm({
           path={`$.${member}.${category}`}
           weights={own}
         />
-        <ul className="grid gap-px">
+        <ul className="grid grid-cols-[minmax(0,1fr)] gap-px">
           {signals.map((signal) => (
             <SignalRow
               isWanted={wanted === signal.signal}

@@ -42,7 +42,7 @@ export function SuppressionList({ document, errorOf, onChange }: FormProps) {
   const change = (next: Suppression[]) => onChange({ ...document, suppressions: next })
   const add = () => change([...list, { signals: [], sdkVersions: [], expiresAt: null, reason: '' }])
   return (
-    <section aria-label="Suppressions" className="grid gap-2">
+    <section aria-label="Suppressions" className="grid grid-cols-[minmax(0,1fr)] gap-2">
       <div className="flex items-center justify-between gap-2">
         <h3 className="font-medium">Suppressions</h3>
         <Button icon="plus" onClick={add} small>
@@ -82,7 +82,7 @@ function SuppressionRow({
     onChange(text.trim() === '' ? others : { ...value, [name]: next })
   }
   return (
-    <div className="grid items-start gap-3 rounded-md border border-line p-3 sm:grid-cols-2 lg:grid-cols-5">
+    <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-3 rounded-md border border-line p-3 sm:grid-cols-2 lg:grid-cols-5">
       <CheckedInput
         error={errorOf('.signals') ?? errorOf('.signals[0]')}
         label="Signals"
@@ -117,7 +117,7 @@ function SuppressionRow({
         }
         value={value.expiresAt?.slice(0, 10) ?? ''}
       />
-      <div className="grid gap-2">
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-2">
         <div>
           <CheckedInput
             error={errorOf('.reason')}

@@ -53,6 +53,7 @@ export function VelocityForm({
   wanted,
 }: FormProps & { wanted: string }) {
   const rules = Array.isArray(document.velocity) ? document.velocity : []
+  const wantedAt = rules.findIndex(({ metric }) => wanted === toRuleLink(metric))
   const change = (velocity: VelocityRule[]) => onChange({ ...document, velocity })
   const add = () =>
     change([
@@ -60,7 +61,7 @@ export function VelocityForm({
       { metric: 'devices_per_user', windowSeconds: 86_400, threshold: 3, weight: 20 },
     ])
   return (
-    <section aria-label="Velocity rules" className="grid gap-2">
+    <section aria-label="Velocity rules" className="grid grid-cols-[minmax(0,1fr)] gap-2">
       <div className="flex items-center justify-between gap-2">
         <h3 className="font-medium">Velocity rules</h3>
         <Button icon="plus" onClick={add} small>
@@ -75,7 +76,7 @@ export function VelocityForm({
       {rules.map((rule, at) => (
         <RuleRow
           errorOf={(field) => errorOf(`$.velocity[${at}]${field}`)}
-          isWanted={wanted === toRuleLink(rule.metric)}
+          isWanted={at === wantedAt}
           key={at}
           number={at + 1}
           onChange={(next) => change(rules.map((one, index) => (index === at ? next : one)))}
@@ -107,12 +108,12 @@ function RuleRow({
   return (
     <div
       className={classes(
-        'grid gap-3 rounded-md border border-line p-3',
+        'grid grid-cols-[minmax(0,1fr)] gap-3 rounded-md border border-line p-3',
         isWanted && 'bg-accent-soft',
       )}
       ref={row}
     >
-      <div className="grid items-start gap-3 sm:grid-cols-2 lg:grid-cols-[minmax(0,2fr)_repeat(4,minmax(0,1fr))]">
+      <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-3 sm:grid-cols-2 lg:grid-cols-[minmax(0,2fr)_repeat(4,minmax(0,1fr))]">
         <Select
           error={errorOf('.metric')}
           label={`What rule ${number} counts`}
@@ -197,7 +198,7 @@ function Steps({
   }
   const last = steps.at(-1) ?? { above: rule.threshold, weight: rule.weight }
   return (
-    <div className="grid gap-2">
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-2">
       {steps.map((step, at) => (
         <div className="flex flex-wrap items-start gap-3" key={at}>
           <div className="w-32">
@@ -262,7 +263,8 @@ export function useWanted<Element extends HTMLElement>(isWanted: boolean) {
   useEffect(() => {
     if (!isWanted || row.current === null) return
     row.current.scrollIntoView({ block: 'center' })
-    const points = row.current.querySelector<HTMLElement>('[data-weight], input')
+    const find = (selector: string) => row.current?.querySelector<HTMLElement>(selector)
+    const points = find('[data-weight]') ?? find('input')
     points?.focus()
   }, [isWanted])
   return row
