@@ -1,6 +1,6 @@
 /** Routes of proposals: make, list, show, approve, reject and withdraw. */
 import { randomUUID } from 'node:crypto'
-import { proposalsOpenMax } from '#shared/core/base/limits/approvals.ts'
+import { proposalsOpenMax } from '#shared/core/base/limits/policies.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { includesRole, leastRoleOf } from '#shared/core/operators/roles.ts'
 import type { Approval } from '#shared/io/approvals/claim-change.ts'

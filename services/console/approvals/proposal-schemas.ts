@@ -7,7 +7,7 @@ import {
   proposalDays,
   proposalDaysMax,
   reasonCharactersMax,
-} from '#shared/core/base/limits/approvals.ts'
+} from '#shared/core/base/limits/policies.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 import { bulkAssignBody, bulkDispositionBody } from '../alerts/bulk-schemas.ts'
 import { erasureSubjectBody } from '../erasure/erasure-schemas.ts'

@@ -3,7 +3,7 @@
  * a document is any JSON.
  */
 import { z } from 'zod'
-import { reasonCharactersMax } from '#shared/core/base/limits/approvals.ts'
+import { reasonCharactersMax } from '#shared/core/base/limits/policies.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 import { pageQuery, pageSchema } from '../http/paging.ts'
 import { tenantIdSchema } from '../http/schemas.ts'

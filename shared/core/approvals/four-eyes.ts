@@ -2,7 +2,7 @@
  * Four eyes: which changes of a tenant need another administrator, and what may become of a
  * proposal. Pure; `claimChange` in `shared/io/approvals` asks it in the transaction of each change.
  */
-import { bulkMarginMin, bulkMarginShare } from '../base/limits/approvals.ts'
+import { bulkMarginMin, bulkMarginShare } from '../base/limits/policies.ts'
 
 /** The kinds of changes that need an approval where a tenant wants it. */
 export const guardedKinds = [

@@ -1,6 +1,6 @@
 /** What tenants want of four eyes, in Postgres. A tenant without a row does not want it. */
 import type { FourEyes } from '#shared/core/approvals/four-eyes.ts'
-import { bulkAboveDefault } from '#shared/core/base/limits/approvals.ts'
+import { bulkAboveDefault } from '#shared/core/base/limits/policies.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 export async function findFourEyes(db: Queryable, tenantId: string): Promise<FourEyes> {

@@ -5,7 +5,7 @@
 import type { GuardedKind, ProposalState } from '#shared/core/approvals/four-eyes.ts'
 import type { AuditedAction } from '#shared/core/audit/audited-actions.ts'
 import { dayMs } from '#shared/core/base/instants.ts'
-import { proposalsKeptDays } from '#shared/core/base/limits/approvals.ts'
+import { proposalsKeptDays } from '#shared/core/base/limits/policies.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import { toHeadSql, UnsealError } from '#shared/io/keys/sealed-secrets.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'

@@ -4,7 +4,7 @@
  */
 
 import { dayMs } from '#shared/core/base/instants.ts'
-import { backtestsKeptDays } from '#shared/core/base/limits/approvals.ts'
+import { backtestsKeptDays } from '#shared/core/base/limits/policies.ts'
 import type { BacktestSummary } from '#shared/core/policies/backtest-summary.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 

@@ -1,7 +1,7 @@
 /** Routes of drafts of policies: list, write, review, remove and publish. */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { draftsMax } from '#shared/core/base/limits/approvals.ts'
+import { draftsMax } from '#shared/core/base/limits/policies.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { toBacktestHash } from '#shared/core/policies/backtest-summary.ts'
 import {

@@ -1,6 +1,6 @@
 /** What the routes of drafts take and answer. */
 import { z } from 'zod'
-import { draftBytesMax, reasonCharactersMax } from '#shared/core/base/limits/approvals.ts'
+import { draftBytesMax, reasonCharactersMax } from '#shared/core/base/limits/policies.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 import { pageQuery, pageSchema } from '../../http/paging.ts'
 import { idSchema, tenantParams } from '../../http/schemas.ts'

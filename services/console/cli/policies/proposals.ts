@@ -1,7 +1,7 @@
 /** `di proposals ...`: what waits for the approval of another administrator. */
-import { type Answer, change, command, cursor, group, limit, read, toMore } from './commands.ts'
-import { CliError, readInputFile, toTenantPath } from './context.ts'
-import { toFields, toTable } from './tables.ts'
+import { type Answer, change, command, cursor, group, limit, read, toMore } from '../commands.ts'
+import { CliError, readInputFile, toTenantPath } from '../context.ts'
+import { toFields, toTable } from '../tables.ts'
 
 const path = '/tenants/{tenant_id}/proposals'
 const onePath = `${path}/{proposal_id}` as const
