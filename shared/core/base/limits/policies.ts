@@ -1,7 +1,7 @@
 /**
- * Bounds of a policy document, of one that is suggested from outcomes, of drafts and of proposals. An edge compiles each
- * document once; a backtest turns it into one expression, of some 200 characters for each signal
- * that can score.
+ * Bounds of a policy document, of one that is suggested from outcomes, of drafts and of proposals.
+ * An edge compiles each document once; a backtest turns it into one expression, of some 200
+ * characters for each signal that can score.
  */
 import { policyBytesMax } from './tenants.ts'
 
