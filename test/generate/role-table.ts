@@ -16,8 +16,8 @@ viewer, analyst, engineer, admin. The bearer of \`ADMIN_TOKEN\` may call all but
 - **session**: every signed-in operator, for their own account.
 - **step-up**: the password, a code or the identity provider again, within ten minutes.
 - **all tenants**: refused to operators who are limited to some tenants.
-- **four eyes**: where the tenant wants it, another administrator approves a proposal instead; bulk changes above a
-  number of alerts.
+- **four eyes**: where the tenant wants it, another administrator approves a proposal instead.
+  Bulk changes need that above a number of alerts.
 `
 
 /** @returns the text of `services/console/ROLES.md` */

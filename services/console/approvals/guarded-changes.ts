@@ -77,7 +77,8 @@ export async function readProposed(
     case 'rotation': {
       const { apiKey, webhookOverlapSeconds: overlap, ...secrets } = toRotation(body.credentials)
       const parameters = {
-        ...{ ...secrets, api_key: apiKey },
+        ...secrets,
+        api_key: apiKey,
         ...(overlap === undefined ? {} : { webhook_overlap_seconds: overlap }),
       }
       return keep('rotation', parameters, await readKeys(postgres, tenantId))
@@ -167,7 +168,11 @@ export async function carryOut(deps: ChangeDeps, approved: Approved): Promise<un
       const { document, draft_id: draftId, draft_revision: revision } = typed.parameters
       return asBaseChanged('policy_conflict', () =>
         setTenantPolicy(deps, {
-          ...{ tenantId, document, reason, approval, actor: author },
+          tenantId,
+          document,
+          reason,
+          approval,
+          actor: author,
           ifVersion: typed.base.policy_version,
           onRecorded: async (tx) => {
             // A draft that was edited since stays.
@@ -184,7 +189,10 @@ export async function carryOut(deps: ChangeDeps, approved: Approved): Promise<un
       const rotated = await rotateOnRecord(
         deps,
         {
-          ...{ ...secrets, apiKey, tenantId, approval },
+          ...secrets,
+          apiKey,
+          tenantId,
+          approval,
           ...(overlap === undefined ? {} : { webhookOverlapSeconds: overlap }),
           // Whoever approves it is there now, and gets the new credentials.
           actor: approval.approvedBy,

@@ -52,7 +52,10 @@ export async function carryOutBulk(
     throw new BaseChanged(`${total} alerts match now, not ${base.alerts}.`)
   }
   const job = await startBulkJob(deps.postgres, {
-    ...{ jobId: newJobId(), tenantId, target, approval },
+    jobId: newJobId(),
+    tenantId,
+    target,
+    approval,
     change: parameters.change as BulkChange,
     note: parameters.note,
     // Each step checks that its author may still do it.
@@ -69,7 +72,9 @@ export async function carryOutBulk(
 export async function carryOutUndo(deps: BulkDeps, wanted: ToCarryOut & { jobId: string }) {
   const { tenantId, author, approval, jobId } = wanted
   const job = await startBulkUndo(deps.postgres, {
-    ...{ jobId: newJobId(), undoOf: jobId, approval },
+    jobId: newJobId(),
+    undoOf: jobId,
+    approval,
     scope: [tenantId],
     actor: author,
     runningMax: bulkJobsRunningMax,

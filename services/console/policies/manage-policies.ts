@@ -152,8 +152,11 @@ async function record(
   const store = createPolicyStore(tx)
   const policy = { hash: toPolicyHash(document as Policy), text: JSON.stringify(document) }
   const version = await store.insertVersion({
-    ...{ tenantId, policy, createdBy: actor },
-    ...{ reason, approval },
+    tenantId,
+    policy,
+    createdBy: actor,
+    reason,
+    approval,
   })
   await onRecorded?.(tx)
   const after = await store.findVersion({ tenantId, version })

@@ -109,7 +109,8 @@ type NewCredentials = {
 /**
  * Rotates the requested credentials, all or none.
  * @throws Problem tenant_not_found, conflict when another change of the tenant takes too long,
- *   approval_required, unavailable when it was not completed; the message names the secret that works
+ *   approval_required, unavailable when it was not completed; the message names the secret that
+ *   works
  */
 export async function rotate(
   deps: RotationDeps,

@@ -2,8 +2,8 @@
  * Erases the alerts of a device or a user with their history and notes, their deliveries and
  * attempts, whose bodies name it too, bulk changes whose filter is its id, its entries on the allow
  * and deny lists, labels of it, its sessions and its events, corrections of its phone, proposals
- * that name it, and kept answers that hold its id. The counters move in the same transaction, so a total stays exact;
- * `seq` of the other alerts stays what it is, so an erasure leaves gaps in it.
+ * that name it, and kept answers that hold its id. The counters move in the same transaction, so a
+ * total stays exact; `seq` of the other alerts stays what it is, so an erasure leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { countProposalsOf, removeProposalsOf } from '#shared/io/approvals/proposal-store.ts'
@@ -119,7 +119,8 @@ export async function listErasableAlerts(
 
 /**
  * Erases them, some thousands in a transaction, with the subject's entries on the allow and deny
- * lists, corrections of its phone, proposals that name it and the kept answers. Repeating it erases what is left.
+ * lists, corrections of its phone, proposals that name it and the kept answers. Repeating it erases
+ * what is left.
  * @throws PostgresUnavailableError; call again
  */
 export async function eraseAlerts(db: Session, erasable: ErasableAlerts): Promise<void> {

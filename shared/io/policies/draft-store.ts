@@ -1,6 +1,6 @@
 /**
- * Drafts of policies in Postgres. Everybody of the tenant who may edit a policy shares them, so each
- * change names the revision that it began from, and one that is behind is refused.
+ * Drafts of policies in Postgres. Everybody of the tenant who may edit a policy shares them, so
+ * each change names the revision that it began from, and one that is behind is refused.
  */
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'

@@ -112,7 +112,8 @@ export function describePolicies(getStory: () => AnalyticsStory): void {
       await page.getByText('in force', { exact: true }).waitFor()
       const after = await readPolicy()
       expect(after).toMatchObject({
-        ...{ version: version + 1, created_by: email },
+        version: version + 1,
+        created_by: email,
         reason: 'hidden by a module of the owner',
       })
       expect(after.document.categories.root!.signals).toEqual(root)
@@ -150,7 +151,8 @@ export function describePolicies(getStory: () => AnalyticsStory): void {
       const { data } = await read<{ data: { draft_id: string; revision: number }[] }>('/drafts')
       const of = path(`/drafts/${data[0]!.draft_id}`)
       await admin(running.stack, 'PUT', of, {
-        ...{ text: JSON.stringify(document), base_version: theirs.version },
+        text: JSON.stringify(document),
+        base_version: theirs.version,
         revision: data[0]!.revision,
       })
       await page.getByLabel('Review from').fill('36')
@@ -265,8 +267,10 @@ export function describePolicies(getStory: () => AnalyticsStory): void {
       }
       await done.waitFor()
       expect(await readPolicy()).toMatchObject({
-        ...{ version: before.version + 1, reason: 'one point more' },
-        ...{ created_by: getStory().email, approved_by: 'second@example.com' },
+        version: before.version + 1,
+        reason: 'one point more',
+        created_by: getStory().email,
+        approved_by: 'second@example.com',
       })
       expect(other.faults).toEqual([])
       await other.page.context().close()

@@ -110,7 +110,9 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
         'POST /tenants/:tenant_id/erasures': { device_id: 'd1', wait: false },
         'POST /tenants/:tenant_id/alerts/bulk-disposition': change,
         'POST /tenants/:tenant_id/alerts/bulk-assign': {
-          ...{ filter: {}, expected_count: 2, assignee: null },
+          filter: {},
+          expected_count: 2,
+          assignee: null,
         },
         'POST /bulk-jobs/:job_id/undo': {},
         'PUT /tenants/:tenant_id/four-eyes': { enabled: false },
@@ -159,7 +161,9 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
         policy: { base_version: 1, backtest: null },
       })
       expect(proposal.policy.changes).toContainEqual({
-        ...{ path: 'name', before: '"balanced"', after: '"four"' },
+        path: 'name',
+        before: '"balanced"',
+        after: '"four"',
       })
       const approve = end(tenant, proposal.proposal_id, 'approve')
       expect(await mustAs(403, ana, approve)).toMatchObject({ code: 'forbidden' })
@@ -174,7 +178,9 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
         result: { version: 2, previous_version: 1 },
       })
       expect(await findVersion(tenant)).toMatchObject({
-        ...{ version: 2, name: 'four', reason: 'why' },
+        version: 2,
+        name: 'four',
+        reason: 'why',
         created_by: ana.email,
         approved_by: ben.email,
       })

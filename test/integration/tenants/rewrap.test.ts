@@ -278,8 +278,15 @@ describe('sealing again', () => {
     await request('era_2', newKey())
     const proposalId = `prp_${randomUUID()}`
     await insertProposal(rig.postgres, createSealer([before]), {
-      ...{ proposalId, tenantId, kind: 'erasure', parameters: { subject: 'user' }, base: {} },
-      ...{ reason: 'why', author: actor, days: 1, openMax: 1 },
+      proposalId,
+      tenantId,
+      kind: 'erasure',
+      parameters: { subject: 'user' },
+      base: {},
+      reason: 'why',
+      author: actor,
+      days: 1,
+      openMax: 1,
       subject: { kind: 'user', id: 'proposed', sha256: 'hash' },
     })
     const done = await rewrapSecrets(sealedUnder(after, before), { actor })

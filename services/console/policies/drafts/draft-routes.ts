@@ -132,7 +132,10 @@ function addWrites(app: ConsoleApp, { postgres }: DraftDeps): void {
       const { base_version: baseVersion, ...change } = body
       const actor = actorOf(principal)
       const draft = await updateDraft(postgres, {
-        ...{ tenantId, draftId, baseVersion, actor },
+        tenantId,
+        draftId,
+        baseVersion,
+        actor,
         ...change,
       })
       if (draft !== null) return toShown(postgres, draft)
@@ -189,7 +192,9 @@ function addPublish(app: ConsoleApp, deps: DraftDeps): void {
       if (draft.revision !== revision) throw draftChanged(draft)
       const actor = actorOf(principal)
       return setTenantPolicy(deps, {
-        ...{ tenantId, actor, reason },
+        tenantId,
+        actor,
+        reason,
         document: readDraft(draft),
         ifVersion: draft.base_version,
         onRecorded: async (tx) => {

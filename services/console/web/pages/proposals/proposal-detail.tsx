@@ -10,6 +10,7 @@ import { CopyLine } from '../../components/secret.tsx'
 import { Loaded, Refused } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { toast } from '../../components/toast.tsx'
+import { counted } from '../../components/words.ts'
 import { useMay, useSignedIn } from '../../shell/operator.ts'
 import { ChangeTable } from '../policies/changes.tsx'
 import { type Proposal, proposalQuery, useEndProposal } from './proposals.ts'
@@ -117,8 +118,7 @@ function PolicyChanges({ policy }: { policy: NonNullable<Proposal['policy']> }) 
       </p>
       {backtest !== null && backtest.confirmed_lost > 0 && (
         <p className="text-bad">
-          {backtest.confirmed_lost} confirmed {backtest.confirmed_lost === 1 ? 'alert' : 'alerts'}{' '}
-          lost: nothing raises them any more.
+          {counted(backtest.confirmed_lost, 'confirmed alert')} lost: nothing raises them any more.
         </p>
       )}
       <ChangeTable changes={changes} />
