@@ -123,15 +123,13 @@ export function describeEvents(findRig: () => ApiRig): void {
     test('are filtered by each parameter and by pairs', async () => {
       const own = of(tenantIds[0]!)
       const chosen = [...names.map((name) => [name]), ...pairs.filter((_, n) => n % 3 === seed % 3)]
+      // A page may be short: only a cursor of null ends.
       for (const filter of chosen) {
         const expected = own.filter((fact) => filter.every((name) => filters[name]!(fact)))
-        const query = [...filter, 'limit=9'].join('&')
-        // A page may be short: only a cursor of null ends.
-        const { data, next_cursor } = await getPage(query)
-        expect(data, query).toEqual(expected.slice(0, data.length).map(toRow))
-        if (next_cursor === null) expect(data, query).toHaveLength(expected.length)
-        else expect(await walk(query), query).toEqual(expected.map(toRow))
+        const query = [...filter, 'limit=150'].join('&')
+        expect(await walk(query), query).toEqual(expected.map(toRow))
       }
+      // Small pages, with cursors in the middle of an hour and of an instant.
       for (const filter of ['action=ALLOW,BLOCK', 'user_id=u-1']) {
         const expected = own.filter(filters[filter]!)
         expect(await walk(`${filter}&limit=17`), filter).toEqual(expected.map(toRow))
