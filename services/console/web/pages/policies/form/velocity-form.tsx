@@ -243,7 +243,7 @@ function Steps({
       ))}
       <div>
         <Button
-          aria-label={`Add a step to rule ${number}`}
+          aria-label={`More points for more, rule ${number}`}
           icon="plus"
           onClick={() =>
             change([...steps, { above: last.above + 5, weight: Math.min(100, last.weight + 10) }])
