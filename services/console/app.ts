@@ -27,6 +27,9 @@ import { addFleetRoutes } from './analytics/fleet/fleet-routes.ts'
 import { addRulePerformanceRoutes } from './analytics/rule-performance-routes.ts'
 import { addSignalRoutes } from './analytics/signal-routes.ts'
 import { addSqlRoutes } from './analytics/sql/sql-routes.ts'
+import { createProposalCounter, type ProposalCounter } from './approvals/count-proposals.ts'
+import { addFourEyesRoutes } from './approvals/four-eyes-routes.ts'
+import { addProposalRoutes } from './approvals/proposal-routes.ts'
 import { addAppRoutes } from './attestation/app-routes.ts'
 import { addAttestationCheckRoute } from './attestation/check-routes.ts'
 import { addCoverageRoute } from './attestation/coverage-routes.ts'
@@ -62,6 +65,7 @@ import { addLabelRoutes } from './outcomes/label-routes.ts'
 import { addPeriodOverviewRoute } from './overview/overview-routes.ts'
 import { addPhoneRoutes } from './phones/phone-routes.ts'
 import { addBacktestRoutes } from './policies/backtest-routes.ts'
+import { addDraftRoutes } from './policies/drafts/draft-routes.ts'
 import { addPolicyRoutes } from './policies/policy-routes.ts'
 import { addScoreRoutes } from './policies/score-routes.ts'
 import { addShadowRoutes } from './policies/shadow-routes.ts'
@@ -119,6 +123,9 @@ const routes = [
   addAddressRoutes,
   addReconciliationRoutes,
   addPolicyRoutes,
+  addDraftRoutes,
+  addFourEyesRoutes,
+  addProposalRoutes,
   addBacktestRoutes,
   addSuggestionRoutes,
   addScoreRoutes,
@@ -158,6 +165,7 @@ export type ConsoleDeps = Omit<RouteDeps, keyof SharedReads> &
 
 type SharedReads = AlertReads & {
   limited: QueryLimiter
+  countProposal: ProposalCounter
   findPercentile: RiskPercentiles['find']
 }
 
@@ -205,7 +213,9 @@ function addRoutes(app: ConsoleApp, deps: ConsoleDeps, metrics: Metrics): void {
     limited,
     nowMs: () => deps.wallMs(),
   })
-  const all = { ...deps, ...createAlertReads(deps.postgres, limited), limited, findPercentile }
+  const countProposal = createProposalCounter(app, metrics)
+  const reads = createAlertReads(deps.postgres, limited)
+  const all = { ...deps, ...reads, limited, countProposal, findPercentile }
   for (const add of routes) add(app, all)
 }
 

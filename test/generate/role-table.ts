@@ -16,6 +16,8 @@ viewer, analyst, engineer, admin. The bearer of \`ADMIN_TOKEN\` may call all but
 - **session**: every signed-in operator, for their own account.
 - **step-up**: the password, a code or the identity provider again, within ten minutes.
 - **all tenants**: refused to operators who are limited to some tenants.
+- **four eyes**: where the tenant wants it, another administrator approves a proposal instead.
+  Bulk changes need that above a number of alerts.
 `
 
 /** @returns the text of `services/console/ROLES.md` */
@@ -40,5 +42,10 @@ const toLeast = ({ who }: EndpointAccess): string => (who === 'public' ? 'anyone
 function toNeeds(access: EndpointAccess): string {
   const stepUp = 'stepUp' in access && access.stepUp === true
   const allTenants = 'allTenants' in access && access.allTenants === true
-  return [...(stepUp ? ['step-up'] : []), ...(allTenants ? ['all tenants'] : [])].join(', ')
+  const guarded = 'guarded' in access && access.guarded !== undefined
+  return [
+    ...(stepUp ? ['step-up'] : []),
+    ...(allTenants ? ['all tenants'] : []),
+    ...(guarded ? ['four eyes'] : []),
+  ].join(', ')
 }

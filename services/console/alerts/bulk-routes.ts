@@ -4,19 +4,9 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { bulkJobSchema } from '#shared/core/alerts/alert-work-schemas.ts'
-import { dispositions } from '#shared/core/alerts/dispositions.ts'
-import {
-  bulkJobsListedMax,
-  bulkJobsRunningMax,
-  bulkSelectionMax,
-} from '#shared/core/base/limits/alerts.ts'
-import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
-import { adminAlertsQuerySchema } from '#shared/core/http/api-schemas.ts'
-import { operatorText } from '#shared/core/http/operator-text.ts'
+import { bulkJobsListedMax, bulkJobsRunningMax } from '#shared/core/base/limits/alerts.ts'
 import { Problem } from '#shared/core/http/problem.ts'
-import { emailSchema } from '#shared/core/operators/email-schema.ts'
 import {
-  type BulkChange,
   cancelBulkJob,
   findBulkJob,
   listBulkJobs,
@@ -28,59 +18,27 @@ import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
 import { changeOnce } from '../http/answer-once.ts'
 import { idSchema, limitSchema, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
+import {
+  type BulkWanted,
+  bulkAssignBody,
+  bulkDispositionBody,
+  toBulkWanted,
+} from './bulk-schemas.ts'
 import type { AlertReads } from './read-alerts.ts'
-
-const targetFields = {
-  filter: adminAlertsQuerySchema
-    .omit({ limit: true, cursor: true })
-    .optional()
-    .describe('the parameters of the list as texts, such as {"disposition": "OPEN,REVIEWED"}'),
-  alert_ids: z
-    .array(idSchema)
-    .min(1)
-    .max(bulkSelectionMax)
-    .optional()
-    .describe('instead of a filter: these alerts'),
-  expected_count: z
-    .int()
-    .min(0)
-    .describe('`total` of the list with this filter, or how many alerts are selected'),
-}
-
-type TargetBody = z.infer<z.ZodObject<typeof targetFields>>
-
-const namesOneTarget = ({ filter, alert_ids: ids }: Partial<TargetBody>) =>
-  (filter === undefined) !== (ids === undefined)
-const oneTarget = 'must have either `filter` or `alert_ids`'
-
-const dispositionBody = z
-  .strictObject({
-    ...targetFields,
-    disposition: z.enum(dispositions),
-    note: operatorText(noteCharactersMax).nullish(),
-  })
-  .refine(namesOneTarget, oneTarget)
-
-const assignBody = z
-  .strictObject({
-    ...targetFields,
-    assignee: emailSchema.nullable().describe('the email of an operator; null: unassigned'),
-  })
-  .refine(namesOneTarget, oneTarget)
 
 const jobParams = z.object({ job_id: idSchema })
 const jobsSchema = z.object({ data: z.array(bulkJobSchema).describe('newest first') })
 
 const jobNotFound = () => new Problem('bulk_job_not_found', 'There is no such job.')
-const newJobId = () => `blk_${randomUUID()}`
+export const newJobId = () => `blk_${randomUUID()}`
 
-const tooMany = `A tenant has at most ${bulkJobsRunningMax} jobs at once.`
-const refusals: Record<UndoRefusal, string> = {
+export const tooManyJobs = `A tenant has at most ${bulkJobsRunningMax} jobs at once.`
+export const undoRefusals: Record<UndoRefusal, string> = {
   running: 'The job is still running: cancel it first.',
   is_undo: 'The job is an undo itself.',
   undone: 'The job is undone already, or is being undone.',
   nothing_changed: 'The job changed nothing.',
-  busy: tooMany,
+  busy: tooManyJobs,
 }
 
 type BulkDeps = { postgres: Postgres } & Pick<AlertReads, 'countMatching'>
@@ -96,7 +54,7 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
   const start = async (
     tenantId: string,
     exchange: { request: FastifyRequest; reply: FastifyReply },
-    wanted: TargetBody & { change: BulkChange; note: string | null },
+    wanted: BulkWanted,
   ): Promise<FastifyReply> => {
     await requireTenant(postgres, tenantId)
     const { filter, alert_ids: alertIds = [], expected_count: expectedCount } = wanted
@@ -116,7 +74,7 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
         expectedCount,
         runningMax: bulkJobsRunningMax,
       })
-      if (begun === 'busy') throw new Problem('conflict', tooMany)
+      if (begun === 'busy') throw new Problem('conflict', tooManyJobs)
       if (typeof begun !== 'number') return begun
       throw new Problem('conflict', `${begun} alerts match now, not ${expectedCount}.`)
     })
@@ -134,16 +92,14 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
         summary: 'Set the disposition of all alerts of a filter or a selection',
         description,
         params: tenantParams,
-        body: dispositionBody,
+        body: bulkDispositionBody,
         problems: ['conflict'],
         response: { 202: bulkJobSchema },
       },
     },
     async (request, reply) => {
       const { params, body } = request
-      const change = { sets: 'disposition', disposition: body.disposition } as const
-      const wanted = { ...body, change, note: body.note ?? null }
-      return start(params.tenant_id, { request, reply }, wanted)
+      return start(params.tenant_id, { request, reply }, toBulkWanted(body))
     },
   )
   app.post(
@@ -156,16 +112,14 @@ function addStarts(app: ConsoleApp, { postgres, countMatching }: BulkDeps): void
         summary: 'Assign all alerts of a filter or a selection, or unassign them',
         description,
         params: tenantParams,
-        body: assignBody,
+        body: bulkAssignBody,
         problems: ['conflict'],
         response: { 202: bulkJobSchema },
       },
     },
     async (request, reply) => {
       const { params, body } = request
-      const change = { sets: 'assignee', assignee: body.assignee } as const
-      const wanted = { ...body, change, note: null }
-      return start(params.tenant_id, { request, reply }, wanted)
+      return start(params.tenant_id, { request, reply }, toBulkWanted(body))
     },
   )
 }
@@ -257,7 +211,7 @@ function addEnds(app: ConsoleApp, { postgres }: BulkDeps): void {
           runningMax: bulkJobsRunningMax,
         })
         if (job === null) throw jobNotFound()
-        if (typeof job === 'string') throw new Problem('conflict', refusals[job])
+        if (typeof job === 'string') throw new Problem('conflict', undoRefusals[job])
         return job
       })
       return reply.code(202).send(begun)

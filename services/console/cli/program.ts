@@ -29,6 +29,7 @@ import { labels } from './outcomes/labels.ts'
 import { audit, edges } from './overview.ts'
 import { phones } from './phones/phones.ts'
 import { policy } from './policies/policies.ts'
+import { proposals } from './policies/proposals.ts'
 import { reconcile } from './reconcile.ts'
 import { rulePerformance } from './rule-performance.ts'
 import { secrets } from './secrets.ts'
@@ -53,6 +54,7 @@ const entries: readonly Entry[] = [
   network,
   reconcile,
   policy,
+  proposals,
   explain,
   signals,
   requests,

@@ -30,6 +30,8 @@ import {
 
 export type EraseRouteDeps = { postgres: Postgres; sealer: Sealer }
 
+export const newErasureId = () => `era_${randomUUID()}`
+
 const erasureNotFound = () => new Problem('erasure_not_found', 'The tenant has no such erasure.')
 
 /** Adds the routes. */
@@ -104,7 +106,7 @@ function addRequestRoute(app: ConsoleApp, { postgres, sealer }: EraseRouteDeps):
       await requireTenant(postgres, tenantId)
       const kind = deviceId === undefined ? 'user' : 'device'
       const erasure = await requestErasure(postgres, sealer, {
-        erasureId: `era_${randomUUID()}`,
+        erasureId: newErasureId(),
         subject: { tenantId, kind, id: deviceId ?? userId ?? '' },
         actor: actorOf(principal),
         waitingMax: erasuresWaitingMax,

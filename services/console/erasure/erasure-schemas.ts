@@ -5,19 +5,28 @@ import { erasureStores } from '#shared/io/erasure/erasure-job-store.ts'
 import { pageQuery, pageSchema } from '../http/paging.ts'
 import { idSchema, tenantParams } from '../http/schemas.ts'
 
+const subjectFields = {
+  device_id: subjectIdSchema.optional(),
+  user_id: subjectIdSchema.optional(),
+}
+const namesOne = (body: { device_id?: string | undefined; user_id?: string | undefined }) =>
+  (body.device_id === undefined) !== (body.user_id === undefined)
+const oneSubject = 'must have one of device_id and user_id'
+
+export const erasureSubjectBody = z
+  .strictObject(subjectFields)
+  .refine(namesOne, oneSubject)
+  .describe('A user is a user_id or an account_id of events.')
+
 export const erasureBody = z
   .strictObject({
-    device_id: subjectIdSchema.optional(),
-    user_id: subjectIdSchema.optional(),
+    ...subjectFields,
     wait: z
       .boolean()
       .default(true)
       .describe('false: answer 202 with the erasure at once, which goes on in the server'),
   })
-  .refine(
-    (body) => (body.device_id === undefined) !== (body.user_id === undefined),
-    'must have one of device_id and user_id',
-  )
+  .refine(namesOne, oneSubject)
   .describe('A user is a user_id or an account_id of events.')
   .meta({ examples: [{ device_id: '4f6c1d8e-device' }, { user_id: 'user-1729', wait: false }] })
 

@@ -20,6 +20,7 @@ export function describeRoute(method: string, path: string): RouteDescription {
   problems.push('unauthorized')
   if (access.stepUp === true) problems.push('step_up_required')
   if (access.who === 'session') return { problems, callers, security: [{ session: [] }] }
+  if (access.guarded !== undefined) problems.push('approval_required')
   return { problems: [...problems, 'forbidden'], callers }
 }
 

@@ -192,7 +192,8 @@ async function eraseAgain(state: State, subjects: readonly ErasureSubject[]): Pr
     const { tenantId, kind } = subject
     const erasureId = `era_${randomUUID()}`
     const actor = actors.get(toErasureKey(subject)) ?? 'system'
-    const wanted = { erasureId, subject, actor, waitingMax: Number.POSITIVE_INFINITY }
+    const waitingMax = Number.POSITIVE_INFINITY
+    const wanted = { erasureId, subject, actor, waitingMax, approval: 'repeated' } as const
     const erasure = await requestErasure(postgres, sealer, wanted)
     // One that waits already was counted when it was requested.
     if (erasure === 'busy' || erasure.erasure_id !== erasureId) continue

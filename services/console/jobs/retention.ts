@@ -8,6 +8,7 @@ import { hourMs } from '#shared/core/base/instants.ts'
 import { reconciliationKeptMs } from '#shared/core/base/limits/history.ts'
 import { toCutoffDayMs, toCutoffMs } from '#shared/core/tenants/retention.ts'
 import { removeEndedBulkJobs } from '#shared/io/alerts/bulk/bulk-job-store.ts'
+import { removeEndedProposals } from '#shared/io/approvals/proposal-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { removeEndedErasures } from '#shared/io/erasure/erasure-job-store.ts'
 import { removeExpiredAnswers } from '#shared/io/http/idempotent-answers.ts'
@@ -16,6 +17,7 @@ import { removeExpiredListEntries } from '#shared/io/lists/list-store.ts'
 import { removeEndedInvitations } from '#shared/io/operators/invitation-store.ts'
 import { removeExpiredSessions } from '#shared/io/operators/session-store.ts'
 import { removeOldLabels } from '#shared/io/outcomes/label-store.ts'
+import { removeOldBacktests } from '#shared/io/policies/policy-backtest-store.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
@@ -163,6 +165,16 @@ async function runDue(
     await attempt(state, 'erasures', () =>
       removeAll(state, round, 'erasures', (most) =>
         removeEndedErasures(state.postgres, round.atMs, most),
+      ),
+    ),
+    await attempt(state, 'proposals', () =>
+      removeAll(state, round, 'proposals', (most) =>
+        removeEndedProposals(state.postgres, round.atMs, most),
+      ),
+    ),
+    await attempt(state, 'policy_backtests', () =>
+      removeAll(state, round, 'policy_backtests', (most) =>
+        removeOldBacktests(state.postgres, round.atMs, most),
       ),
     ),
     await attempt(state, 'list_entries', () =>

@@ -5,6 +5,7 @@
  * Concurrent calls share the work.
  */
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
+import { rewrapProposals } from '#shared/io/approvals/proposal-store.ts'
 import { rewrapErasures } from '#shared/io/erasure/erasure-job-store.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import { UnsealError } from '#shared/io/keys/sealed-secrets.ts'
@@ -112,7 +113,7 @@ export async function rewrapSecrets(
   revision = Math.max(revision, verdictRevision)
   remaining += await readDirectory(deps.proveOthersAgain)
   if (revision > 0) await directory.awaitEdges(revision)
-  for (const rewrapOthers of [rewrapTotpSecrets, rewrapErasures]) {
+  for (const rewrapOthers of [rewrapTotpSecrets, rewrapErasures, rewrapProposals]) {
     count(await postgres.transaction((tx) => rewrapOthers(tx, sealer)))
   }
   const left = new Set([

@@ -10,10 +10,12 @@ import {
   eventsPerSlice,
   type ScoredBy,
 } from '#shared/core/policies/backtest.ts'
+import { toBacktestSummary } from '#shared/core/policies/backtest-summary.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { BacktestOutcomes } from '#shared/io/policies/backtest-outcome-store.ts'
 import { createBacktestStore, type PreparedBacktest } from '#shared/io/policies/backtest-store.ts'
+import { saveBacktest } from '#shared/io/policies/policy-backtest-store.ts'
 import { createPolicyDocuments } from '#shared/io/policies/policy-document-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
@@ -116,18 +118,19 @@ async function* backtest(
   }
   const outcomes = await store.readOutcomes(range, prepared)
   signal.throwIfAborted()
-  yield {
-    report: {
-      tenant_id: tenantId,
-      since: sinceMs === null ? null : new Date(sinceMs).toISOString(),
-      policy: { name: policy.name, policy_hash: toPolicyHash(policy) },
-      ...sum.report(),
-      outcomes,
-      scored_by: scorers.known,
-      not_recomputed: scorers.notRecomputed,
-      duration_ms: elapsedMs(),
-    },
+  const report = {
+    tenant_id: tenantId,
+    since: sinceMs === null ? null : new Date(sinceMs).toISOString(),
+    policy: { name: policy.name, policy_hash: toPolicyHash(policy) },
+    ...sum.report(),
+    outcomes,
+    scored_by: scorers.known,
+    not_recomputed: scorers.notRecomputed,
+    duration_ms: elapsedMs(),
   }
+  const { policy_hash: policyHash } = report.policy
+  await saveBacktest(deps.postgres, { tenantId, policyHash, summary: toBacktestSummary(report) })
+  yield { report }
 }
 
 type Scorers = {

@@ -9,6 +9,7 @@ import { policyBytesMax } from '#shared/core/base/limits/tenants.ts'
 import { Problem, type ProblemDetail } from '#shared/core/http/problem.ts'
 import { type Policy, policySchema, toPolicyHash } from '#shared/core/policies/policy.ts'
 import { checkPolicy } from '#shared/core/policies/policy-check.ts'
+import type { Approval } from '#shared/io/approvals/claim-change.ts'
 import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/policy-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
@@ -28,6 +29,11 @@ type SetPolicy = {
   /** Rejects the change if another version is in force. */
   ifVersion?: number | undefined
   actor: string
+  /** Why; kept with the version. */
+  reason?: string | null
+  approval?: Approval | undefined
+  /** What else is done in the transaction of the new version. */
+  onRecorded?: (tx: Queryable) => Promise<void>
 }
 
 export type PolicyResult = {
@@ -47,8 +53,8 @@ export type PolicyResult = {
 /**
  * Puts a policy in force. Setting the policy in force again adds no version, whatever `ifVersion`
  * is, and waits for the edges again.
- * @throws Problem invalid_policy with every fault by its path, tenant_not_found, policy_conflict;
- *   unavailable when the change is recorded but an edge may not have it yet
+ * @throws Problem invalid_policy with every fault by its path, tenant_not_found, policy_conflict,
+ *   approval_required; unavailable when the change is recorded but an edge may not have it yet
  */
 export async function setTenantPolicy(deps: PolicyDeps, change: SetPolicy): Promise<PolicyResult> {
   const startedMs = deps.nowMs()
@@ -60,7 +66,9 @@ export async function setTenantPolicy(deps: PolicyDeps, change: SetPolicy): Prom
     const store = createPolicyStore(session)
     const before = await store.findInForce(tenantId)
     let after: PolicyVersion | null = before
-    if (before === null || !isSamePolicy(JSON.parse(before.text), policy)) {
+    const isNew = before === null || !isSamePolicy(JSON.parse(before.text), policy)
+    // A proposal was made over another policy: once this one is in force, somebody was first.
+    if (isNew || change.approval !== undefined) {
       if (ifVersion !== undefined && before?.version !== ifVersion)
         throw conflict(before, ifVersion)
       after = await session.transaction((tx) => record(tx, change, before))
@@ -138,12 +146,19 @@ function conflict(inForce: PolicyVersion | null, ifVersion: number): Problem {
 /** Stores the document unchanged, so an older document keeps its hash. */
 async function record(
   tx: Queryable,
-  { tenantId, document, actor }: SetPolicy,
+  { tenantId, document, actor, reason = null, approval, onRecorded }: SetPolicy,
   before: PolicyVersion | null,
 ): Promise<PolicyVersion> {
   const store = createPolicyStore(tx)
   const policy = { hash: toPolicyHash(document as Policy), text: JSON.stringify(document) }
-  const version = await store.insertVersion({ tenantId, policy, createdBy: actor })
+  const version = await store.insertVersion({
+    tenantId,
+    policy,
+    createdBy: actor,
+    reason,
+    approval,
+  })
+  await onRecorded?.(tx)
   const after = await store.findVersion({ tenantId, version })
   await insertAudit(tx, {
     actor,
@@ -158,4 +173,10 @@ async function record(
 const toShown = (policy: PolicyVersion | null) =>
   policy === null
     ? null
-    : { version: policy.version, policy_hash: policy.policy_hash, name: policy.name }
+    : {
+        version: policy.version,
+        policy_hash: policy.policy_hash,
+        name: policy.name,
+        reason: policy.reason,
+        ...(policy.approved_by === null ? {} : { approved_by: policy.approved_by }),
+      }

@@ -56,6 +56,7 @@ export function addPolicyRoutes(app: ConsoleApp, deps: PolicyRouteDeps): void {
         tenantId: params.tenant_id,
         document: toDocument(body),
         ifVersion: query.if_version,
+        reason: query.reason ?? null,
         actor: actorOf(principal),
       }),
   )

@@ -3,6 +3,8 @@
  * a document is any JSON.
  */
 import { z } from 'zod'
+import { reasonCharactersMax } from '#shared/core/base/limits/policies.ts'
+import { operatorText } from '#shared/core/http/operator-text.ts'
 import { pageQuery, pageSchema } from '../http/paging.ts'
 import { tenantIdSchema } from '../http/schemas.ts'
 
@@ -16,6 +18,10 @@ export const listVersionsQuery = z.strictObject(pageQuery(500, 100))
 
 export const setPolicyQuery = z.strictObject({
   if_version: versionNumber.optional().describe('reject the change if another version is in force'),
+  reason: operatorText(reasonCharactersMax)
+    .min(1)
+    .optional()
+    .describe('why; shown with the version'),
 })
 
 export const policyBody = z
@@ -31,6 +37,8 @@ const versionFields = {
   name: z.string(),
   created_at: z.string(),
   created_by: z.string(),
+  reason: z.string().nullable().describe('why it was published; null where nobody said'),
+  approved_by: z.string().nullable().describe('who approved it; null where nobody had to'),
   in_force: z.boolean(),
 }
 

@@ -13,6 +13,7 @@ const tags = {
   Entities: 'Devices, users and events behind the alerts.',
   Webhooks: 'The webhook of a tenant and its deliveries.',
   Policies: 'Policies, their versions, backtests and shadow policies.',
+  Proposals: 'Four eyes: changes that another administrator approves.',
   Analytics: 'What the telemetry and the dispositions of a tenant show.',
   SQL: 'Queries over the analytics views, and the analysts who run them.',
   Lists: 'Allow and deny lists of devices and users.',

@@ -1,4 +1,5 @@
 /** Routes that rotate credentials, and that set or switch off the webhook. */
+import type { z } from 'zod'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import {
   rotateBody,
@@ -7,10 +8,9 @@ import {
   webhookBody,
   webhookSchema,
 } from '../http/schemas.ts'
-
 import { type ManageDeps, setTenantWebhook } from './manage-tenants.ts'
 import type { RotatedCredentials } from './report-demo-credentials.ts'
-import type { RotationDeps } from './rotation.ts'
+import type { RotationDeps, RotationRequest } from './rotation.ts'
 import { rotateOnRecord } from './rotation-record.ts'
 
 type CredentialRouteDeps = ManageDeps &
@@ -40,16 +40,8 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
       },
     },
     async ({ params, body, principal }) => {
-      const { hmac = false, webhook = false, api_key: apiKey = false } = body ?? {}
-      const overlap = body?.webhook_overlap_seconds
-      const secrets = hmac || webhook || apiKey ? { hmac, webhook } : { hmac: true, webhook: true }
-      const wanted = {
-        ...secrets,
-        ...(overlap === undefined ? {} : { webhookOverlapSeconds: overlap }),
-        apiKey,
-        tenantId: params.tenant_id,
-        actor: actorOf(principal),
-      }
+      const actor = actorOf(principal)
+      const wanted = { ...toRotation(body), tenantId: params.tenant_id, actor }
       const rotated = await rotateOnRecord(deps, wanted, principal?.kind === 'operator')
       await deps.onRotated?.(rotated)
       return rotated
@@ -90,4 +82,18 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
     async ({ params, principal }) =>
       setTenantWebhook(deps, { tenantId: params.tenant_id, url: null, actor: actorOf(principal) }),
   )
+}
+
+/** Which credentials a body rotates; an empty one rotates the HMAC and the webhook secret. */
+export function toRotation(
+  body: z.infer<typeof rotateBody>,
+): Pick<RotationRequest, 'hmac' | 'webhook' | 'apiKey' | 'webhookOverlapSeconds'> {
+  const { hmac = false, webhook = false, api_key: apiKey = false } = body ?? {}
+  const overlap = body?.webhook_overlap_seconds
+  const secrets = hmac || webhook || apiKey ? { hmac, webhook } : { hmac: true, webhook: true }
+  return {
+    ...secrets,
+    ...(overlap === undefined ? {} : { webhookOverlapSeconds: overlap }),
+    apiKey,
+  }
 }

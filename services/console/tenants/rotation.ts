@@ -7,6 +7,7 @@
  */
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import type { RotationObserver, RotationStep } from '#shared/core/tenants/rotation-progress.ts'
+import { type Approval, claimChange, requireMayClaim } from '#shared/io/approvals/claim-change.ts'
 import { lockSecretLease } from '#shared/io/deliveries/webhook-secret-lease.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
@@ -78,6 +79,7 @@ export type RotationRequest = {
   /** How long the old webhook secret signs beside the new one; left out, it is dead at once. */
   webhookOverlapSeconds?: number
   apiKey: boolean
+  approval?: Approval | undefined
   /** Called under the tenant's lock, before anything changes. */
   onBegin?: () => Promise<void>
   /** Receives what the edges confirm. */
@@ -107,7 +109,8 @@ type NewCredentials = {
 /**
  * Rotates the requested credentials, all or none.
  * @throws Problem tenant_not_found, conflict when another change of the tenant takes too long,
- *   unavailable when it was not completed; the message names the secret that works
+ *   approval_required, unavailable when it was not completed; the message names the secret that
+ *   works
  */
 export async function rotate(
   deps: RotationDeps,
@@ -121,6 +124,8 @@ export async function rotate(
       const tenant = await createTenantStore(session).findTenant(tenantId)
       if (tenant === null) throw tenantNotFound(tenantId)
       await requireRecovered(deps.directory, session, tenantId)
+      // Before there is a record of it.
+      await requireMayClaim(session, { tenantId, kind: 'rotation', approval: request.approval })
       await request.onBegin?.()
       await deps.checkpoint?.('locked')
       const made = makeCredentials(deps, request, tenant)
@@ -162,7 +167,10 @@ async function replace(
   made: NewCredentials,
 ): Promise<EdgesWaited> {
   if (made.hmac !== undefined) return replaceHmac(deps, session, request, made)
-  const leaseMs = await session.transaction((tx) => replaceOthers(tx, request, made, {}))
+  const leaseMs = await session.transaction(async (tx) => {
+    await claimChange(tx, { kind: 'rotation', ...request })
+    return replaceOthers(tx, request, made, {})
+  })
   const leaseEnded = awaitLeaseEnd(leaseMs)
   await deps.checkpoint?.('on')
   await leaseEnded
@@ -203,6 +211,7 @@ async function switchOff(
 ): Promise<number> {
   const { tenantId, actor } = request
   const begun = await session.transaction(async (tx) => {
+    await claimChange(tx, { kind: 'rotation', ...request })
     const step = await createCredentialStore(tx).beginHmacRotation(tenantId, made.hmac!.stored)
     await insertAudit(tx, {
       actor,

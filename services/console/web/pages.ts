@@ -2,6 +2,7 @@
  * The pages: address, name and file of each. A new page is a file in `pages/` that exports `Page`,
  * and one entry here; its code is loaded when it is opened.
  */
+import { lazy } from 'react'
 import type { PageEntry } from './shell/page-list.ts'
 
 export const pages = [
@@ -73,6 +74,17 @@ export const pages = [
     path: '/t/$tenant/webhooks',
     load: () => import('./pages/webhooks/page.tsx'),
     nav: { name: 'Webhooks', icon: 'webhooks' },
+  },
+  {
+    path: '/t/$tenant/proposals',
+    load: () => import('./pages/proposals/page.tsx'),
+    nav: {
+      name: 'Proposals',
+      icon: 'check',
+      badge: lazy(() =>
+        import('./pages/proposals/badge.tsx').then((file) => ({ default: file.ProposalCount })),
+      ),
+    },
   },
   { path: '/account', load: () => import('./pages/account/page.tsx') },
   {

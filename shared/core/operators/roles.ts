@@ -3,6 +3,7 @@
  * call it. A route without an entry cannot be registered. The bearer of ADMIN_TOKEN may call all
  * but those of a person's own session.
  */
+import type { GuardedKind } from '../approvals/four-eyes.ts'
 
 /** From least to most: each may do what those before it may. */
 export const roles = ['viewer', 'analyst', 'engineer', 'admin'] as const
@@ -25,9 +26,10 @@ export type EndpointAccess =
   | { who: 'session'; stepUp?: true; orFirst?: true }
   /**
    * An operator of this role or more, or the bearer token. `allTenants` refuses operators that are
-   * limited to some tenants; `stepUp` needs the password or a code again.
+   * limited to some tenants; `stepUp` needs the password or a code again. `guarded`: a change of
+   * this kind, which another administrator approves where the tenant wants four eyes.
    */
-  | { who: Role; stepUp?: true; allTenants?: true }
+  | { who: Role; stepUp?: true; allTenants?: true; guarded?: GuardedKind }
 
 const viewer: EndpointAccess = { who: 'viewer' }
 const analyst: EndpointAccess = { who: 'analyst' }
@@ -36,6 +38,8 @@ const admin: EndpointAccess = { who: 'admin' }
 const adminStepUp: EndpointAccess = { who: 'admin', stepUp: true }
 const everyTenantAdmin: EndpointAccess = { who: 'admin', allTenants: true }
 const everyTenantStepUp: EndpointAccess = { who: 'admin', stepUp: true, allTenants: true }
+/** A guarded change by an administrator. */
+const guarded = (kind: GuardedKind): EndpointAccess => ({ ...adminStepUp, guarded: kind })
 const session: EndpointAccess = { who: 'session' }
 const anyone: EndpointAccess = { who: 'public' }
 
@@ -98,16 +102,25 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'PUT /tenants/:tenant_id/retention': admin,
   'POST /tenants/:tenant_id/suspend': admin,
   'POST /tenants/:tenant_id/resume': admin,
-  'POST /tenants/:tenant_id/rotate': adminStepUp,
-  'POST /tenants/:tenant_id/install-root/rotate': adminStepUp,
-  'DELETE /tenants/:tenant_id/install-root/previous': adminStepUp,
+  'POST /tenants/:tenant_id/rotate': guarded('rotation'),
+  'POST /tenants/:tenant_id/install-root/rotate': guarded('install_root'),
+  'DELETE /tenants/:tenant_id/install-root/previous': guarded('install_root'),
   'PUT /tenants/:tenant_id/shared-secret': adminStepUp,
   'GET /tenants/:tenant_id/rotation': viewer,
   'POST /tenants/:tenant_id/rotation/keys': adminStepUp,
   'DELETE /tenants/:tenant_id/rotation/keys': admin,
-  'POST /tenants/:tenant_id/erasures': adminStepUp,
+  'POST /tenants/:tenant_id/erasures': guarded('erasure'),
   'GET /tenants/:tenant_id/erasures': viewer,
   'GET /tenants/:tenant_id/erasures/:erasure_id': viewer,
+
+  'GET /tenants/:tenant_id/four-eyes': viewer,
+  'PUT /tenants/:tenant_id/four-eyes': guarded('four_eyes'),
+  'GET /tenants/:tenant_id/proposals': viewer,
+  'POST /tenants/:tenant_id/proposals': analyst,
+  'GET /tenants/:tenant_id/proposals/:proposal_id': viewer,
+  'POST /tenants/:tenant_id/proposals/:proposal_id/approve': adminStepUp,
+  'POST /tenants/:tenant_id/proposals/:proposal_id/reject': admin,
+  'POST /tenants/:tenant_id/proposals/:proposal_id/withdraw': analyst,
 
   'GET /tenants/:tenant_id/labels': viewer,
   'POST /tenants/:tenant_id/labels': analyst,
@@ -140,9 +153,15 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /policy-presets/:name': viewer,
   'GET /policy.schema.json': viewer,
   'GET /tenants/:tenant_id/policy': viewer,
-  'PUT /tenants/:tenant_id/policy': adminStepUp,
+  'PUT /tenants/:tenant_id/policy': guarded('policy'),
   'GET /tenants/:tenant_id/policy/versions': viewer,
   'GET /tenants/:tenant_id/policy/versions/:version': viewer,
+  'GET /tenants/:tenant_id/drafts': viewer,
+  'POST /tenants/:tenant_id/drafts': engineer,
+  'GET /tenants/:tenant_id/drafts/:draft_id': viewer,
+  'PUT /tenants/:tenant_id/drafts/:draft_id': engineer,
+  'DELETE /tenants/:tenant_id/drafts/:draft_id': engineer,
+  'POST /tenants/:tenant_id/drafts/:draft_id/publish': guarded('policy'),
   'POST /tenants/:tenant_id/policy/check': engineer,
   'POST /tenants/:tenant_id/policy/backtest': engineer,
   'POST /tenants/:tenant_id/policy/suggestion': engineer,
@@ -181,12 +200,12 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /tenants/:tenant_id/users/:user_id/timeline': viewer,
   'GET /tenants/:tenant_id/alerts/stream': viewer,
   'GET /tenants/:tenant_id/alerts.csv': viewer,
-  'POST /tenants/:tenant_id/alerts/bulk-disposition': analyst,
-  'POST /tenants/:tenant_id/alerts/bulk-assign': analyst,
+  'POST /tenants/:tenant_id/alerts/bulk-disposition': { ...analyst, guarded: 'bulk' },
+  'POST /tenants/:tenant_id/alerts/bulk-assign': { ...analyst, guarded: 'bulk' },
   'GET /tenants/:tenant_id/bulk-jobs': viewer,
   'GET /bulk-jobs/:job_id': viewer,
   'POST /bulk-jobs/:job_id/cancel': analyst,
-  'POST /bulk-jobs/:job_id/undo': analyst,
+  'POST /bulk-jobs/:job_id/undo': { ...analyst, guarded: 'bulk_undo' },
   'GET /alerts/:alert_id': viewer,
   'POST /alerts/:alert_id/disposition': analyst,
   'PUT /alerts/:alert_id/assignee': analyst,
@@ -220,6 +239,17 @@ export function findAccess(method: string, path: string): EndpointAccess | undef
   // Fastify makes a HEAD route of every GET route.
   const name = `${method === 'HEAD' ? 'GET' : method} ${path}`
   return Object.hasOwn(endpointAccess, name) ? endpointAccess[name] : undefined
+}
+
+/** The least role that may make a guarded change, and so may propose it. */
+export function leastRoleOf(kind: GuardedKind): Role {
+  const found = Object.values(endpointAccess).find(
+    (access) => 'guarded' in access && access.guarded === kind,
+  )
+  if (found === undefined || found.who === 'public' || found.who === 'session') {
+    throw new Error(`no endpoint makes a guarded change of the kind ${kind}`)
+  }
+  return found.who
 }
 
 /** Whether a role includes another one. */

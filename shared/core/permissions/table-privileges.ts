@@ -112,7 +112,8 @@ export const postgresPrivileges = {
       [
         ...['tenants', 'tenant_secrets', 'install_roots', 'tenant_apps', 'api_keys'],
         'address_keys',
-        ...['policy_documents', 'tenant_policies'],
+        ...['policy_documents', 'tenant_policies', 'policy_drafts', 'policy_backtests'],
+        ...['four_eyes', 'proposals'],
         ...['rotations', 'webhooks', 'webhook_secret_lease', 'analysts', 'retention_rounds'],
         ...['alerts', 'alert_sequences', 'alert_counts_by_day', 'alert_counts_by_hour'],
         ...['alert_dispositions', 'alert_assignments', 'alert_notes', 'bulk_jobs'],

@@ -2,10 +2,12 @@
  * Erases the alerts of a device or a user with their history and notes, their deliveries and
  * attempts, whose bodies name it too, bulk changes whose filter is its id, its entries on the allow
  * and deny lists, labels of it, its sessions and its events, corrections of its phone, its cases,
- * and saved views and kept answers that hold its id. The counters move in the same transaction, so
- * a total stays exact; `seq` of the other alerts stays what it is, so an erasure leaves gaps in it.
+ * and saved views, proposals and kept answers that hold its id. The counters move in the same
+ * transaction, so a total stays exact; `seq` of the other alerts stays what it is, so an erasure
+ * leaves gaps in it.
  */
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
+import { countProposalsOf, removeProposalsOf } from '#shared/io/approvals/proposal-store.ts'
 import { countCasesOf, eraseCasesOf } from '#shared/io/cases/erase-cases.ts'
 import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'
 import { eraseAnswers } from '#shared/io/http/idempotent-answers.ts'
@@ -13,7 +15,7 @@ import { countCorrectionsOf, removeCorrectionsOf } from '#shared/io/identity/cor
 import { countListEntriesOf, removeListEntriesOf } from '#shared/io/lists/list-store.ts'
 import { countErasableLabels, eraseLabels } from '#shared/io/outcomes/label-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
-import type { ErasureSubject } from './erasure-subject.ts'
+import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
 
 type ErasableAlerts = {
   subject: ErasureSubject
@@ -34,6 +36,8 @@ export type AlertCounts = {
   list_entries: number
   /** Corrections of the phone that a device is on. */
   phone_corrections: number
+  /** Proposals that name the subject. */
+  proposals: number
   /** Labels of the subject, of its sessions and of its events. */
   labels: number
   /** Cases that are about the subject. */
@@ -43,7 +47,13 @@ export type AlertCounts = {
 }
 
 /** Counted by queries of their own. */
-type CountedApart = 'list_entries' | 'labels' | 'phone_corrections' | 'cases' | 'saved_views'
+type CountedApart =
+  | 'list_entries'
+  | 'labels'
+  | 'phone_corrections'
+  | 'proposals'
+  | 'cases'
+  | 'saved_views'
 
 /** Alerts of one transaction: its lock keeps new alerts of the tenant waiting. */
 const batchMax = 2_000
@@ -60,6 +70,9 @@ function toCondition({ subject, eventIds }: ErasableAlerts): { text: string; val
 /** Bulk changes of the subject's own alerts: once these are erased there is nothing to undo. */
 const jobsCondition = ({ kind }: ErasureSubject): string =>
   `tenant_id = $1 and filter->>'${kind}_id' = $2`
+
+/** A subject with the hash that proposals to erase it have. */
+const toNamed = (subject: ErasureSubject) => ({ ...subject, sha256: toSubjectSha256(subject) })
 
 /** Counts what `eraseAlerts` would erase. */
 export async function countErasableAlerts(
@@ -97,6 +110,7 @@ async function countErasable(tx: Queryable, erasable: ErasableAlerts): Promise<A
     ...rows[0]!,
     list_entries: await countListEntriesOf(tx, erasable.subject),
     labels: await countErasableLabels(tx, erasable),
+    proposals: await countProposalsOf(tx, toNamed(erasable.subject)),
     phone_corrections:
       kind === 'device' ? await countCorrectionsOf(tx, { tenantId, deviceId: id }) : 0,
     ...(await countCasesOf(tx, erasable.subject)),
@@ -118,13 +132,15 @@ export async function listErasableAlerts(
 
 /**
  * Erases them, some thousands in a transaction, with the subject's entries on the allow and deny
- * lists, corrections of its phone and the kept answers. Repeating it erases what is left.
+ * lists, corrections of its phone, proposals that name it and the kept answers. Repeating it erases
+ * what is left.
  * @throws PostgresUnavailableError; call again
  */
 export async function eraseAlerts(db: Session, erasable: ErasableAlerts): Promise<void> {
   const { subject } = erasable
   await db.transaction(async (tx) => {
     await removeListEntriesOf(tx, subject)
+    await removeProposalsOf(tx, toNamed(subject))
     const { tenantId, kind, id } = subject
     if (kind === 'device') await removeCorrectionsOf(tx, { tenantId, deviceId: id })
   })

@@ -4,6 +4,7 @@
  */
 import { dayMs } from '#shared/core/base/instants.ts'
 import { erasuresKeptDays } from '#shared/core/base/limits/tenants.ts'
+import { type Approval, claimChange } from '#shared/io/approvals/claim-change.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import { toHeadSql, UnsealError } from '#shared/io/keys/sealed-secrets.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
@@ -90,14 +91,22 @@ const toView = (row: Row): Erasure => ({
  * Requests an erasure. While one of the same subject is not done this is that one, which then also
  * covers what was accepted before this request.
  * @param wanted.waitingMax of one tenant
+ * @param wanted.approval `repeated` for one that was approved or requested before
  * @returns `busy` with too many that are not done
+ * @throws Problem approval_required where the tenant wants four eyes
  */
 export function requestErasure(
   postgres: Postgres,
   sealer: Sealer,
-  wanted: { erasureId: string; subject: ErasureSubject; actor: string; waitingMax: number },
+  wanted: {
+    erasureId: string
+    subject: ErasureSubject
+    actor: string
+    waitingMax: number
+    approval?: Approval | 'repeated' | undefined
+  },
 ): Promise<Erasure | 'busy'> {
-  const { erasureId, subject, actor } = wanted
+  const { erasureId, subject, actor, approval } = wanted
   const { tenantId, kind, id } = subject
   const sha256 = toSubjectSha256(subject)
   return postgres.transaction(async (tx) => {
@@ -107,6 +116,10 @@ export function requestErasure(
       [tenantId, kind, sha256],
     )
     if (others.rows[0]!.n >= wanted.waitingMax) return 'busy'
+    if (approval !== 'repeated') {
+      const claimed = { kind: 'erasure', subject: { kind, sha256 }, approval, actor } as const
+      await claimChange(tx, { tenantId, ...claimed })
+    }
     const { rows } = await tx.query<Row>(
       `insert into erasures as present
          (erasure_id, tenant_id, kind, subject_sha256, sealed, requested_by)

@@ -14,7 +14,8 @@ import type {
   OutcomeTable,
 } from '#shared/core/outcomes/suggest/outcome-table.ts'
 import { type BacktestSlice, eventsPerSlice } from '#shared/core/policies/backtest.ts'
-import { type Policy, velocityMetrics } from '#shared/core/policies/policy.ts'
+import type { Policy } from '#shared/core/policies/policy.ts'
+import { velocityMetrics } from '#shared/core/policies/velocity-metrics.ts'
 import { quoteText, quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import {
   findPatternLimits,

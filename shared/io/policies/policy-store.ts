@@ -3,6 +3,7 @@
  * numbered versions that point at them. Versions are only ever added, without a gap; nothing here
  * changes or removes one. Works on the pool or inside a transaction alike.
  */
+import { type Approval, claimChange } from '#shared/io/approvals/claim-change.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 /** A policy document as it was hashed, byte for byte. */
@@ -15,6 +16,19 @@ export type PolicyVersion = {
   name: string
   created_at: string
   created_by: string
+  /** Why it was published; null where nobody said. */
+  reason: string | null
+  /** Who approved it; null where nobody had to. */
+  approved_by: string | null
+}
+
+/** A version to be added. */
+export type NewVersion = {
+  tenantId: string
+  policy: PolicyText
+  createdBy: string
+  reason?: string | null
+  approval?: Approval | undefined
 }
 
 type PolicyStore = {
@@ -36,12 +50,9 @@ type PolicyStore = {
    * Adds a version and puts it in force, with the tenant's epoch raised. Call it inside a
    * transaction, under the tenant's lock.
    * @returns the version it became
+   * @throws Problem approval_required where the tenant wants four eyes
    */
-  insertVersion: (change: {
-    tenantId: string
-    policy: PolicyText
-    createdBy: string
-  }) => Promise<number>
+  insertVersion: (change: NewVersion) => Promise<number>
 }
 
 /** @param db the pool, or a transaction that the calls become part of */
@@ -94,8 +105,9 @@ export async function insertPolicyDocument(db: Queryable, policy: PolicyText): P
 
 async function insertVersion(
   db: Queryable,
-  { tenantId, policy, createdBy }: { tenantId: string; policy: PolicyText; createdBy: string },
+  { tenantId, policy, createdBy, reason = null, approval }: NewVersion,
 ): Promise<number> {
+  await claimChange(db, { tenantId, kind: 'policy', approval, actor: createdBy })
   await insertPolicyDocument(db, policy)
   const { rows } = await db.query<{ version: number }>(
     `update tenants set policy_version = policy_version + 1, epoch = epoch + 1
@@ -104,9 +116,10 @@ async function insertVersion(
   )
   const { version } = rows[0]!
   await db.query(
-    `insert into tenant_policies (tenant_id, version, policy_hash, created_by)
-     values ($1, $2, $3, $4)`,
-    [tenantId, version, policy.hash, createdBy],
+    `insert into tenant_policies
+       (tenant_id, version, policy_hash, created_by, reason, approved_by)
+     values ($1, $2, $3, $4, $5, $6)`,
+    [tenantId, version, policy.hash, createdBy, reason, approval?.approvedBy ?? null],
   )
   return version
 }
@@ -115,7 +128,7 @@ type VersionRow = Omit<PolicyVersion, 'created_at'> & { created_at: Date }
 
 const versionSql = (more = '') => `
 select p.version, p.policy_hash, coalesce(d.document->>'name', '') as name, p.created_at,
-  p.created_by${more}
+  p.created_by, p.reason, p.approved_by${more}
 from tenant_policies p
 join policy_documents d using (policy_hash)`
 
@@ -125,4 +138,6 @@ const toVersion = (row: VersionRow): PolicyVersion => ({
   name: row.name,
   created_at: row.created_at.toISOString(),
   created_by: row.created_by,
+  reason: row.reason,
+  approved_by: row.approved_by,
 })

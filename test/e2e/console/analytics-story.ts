@@ -1,16 +1,11 @@
-/** The part of the console's story about policies, queries in SQL, and analytics pages. */
+/** The part of the console's story about queries in SQL, events, and analytics pages. */
 import { readFileSync } from 'node:fs'
 import type { Browser, Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
-import { countAlerts, type ScoreCounts } from '#shared/core/outcomes/score-distribution.ts'
-import { onlyWeights, suggestPolicy } from '#shared/core/outcomes/suggest/suggest-policy.ts'
-import { presets } from '#shared/core/policies/presets/presets.ts'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
 import { openPage } from '../../support/console/browser.ts'
-import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-client.ts'
-import { makePlantedFleet } from '../../support/outcomes/planted-fleet.ts'
+import { admin, type Tenant } from '../../support/http/tenant-client.ts'
 import type { TestStack } from '../../support/process/stack.ts'
-import { until } from '../../support/process/until.ts'
 
 /** The results of earlier tests: a signed-in administrator and a tenant. */
 export type AnalyticsStory = {
@@ -22,231 +17,14 @@ export type AnalyticsStory = {
   password: string
 }
 
-type Weights = { signals: Record<string, unknown> }
-type Shown = {
-  version: number
-  policy_hash: string
-  created_by: string
-  document: { thresholds: { review: number }; categories: Record<string, Weights> }
-}
-type FleetScores = { counts: ScoreCounts; days: number }
 type Rows = { columns: { name: string }[]; rows: unknown[][] }
-
-const rooted = { root: { su_binary: true, magisk_detected: true } }
-const devices = 6
-
-/** The report of a suggestion for a fleet whose truth is known. */
-function toReport() {
-  const { table } = makePlantedFleet({ seed: 3, sessions: 40_000, labels: 1_600, draws: 1_500 })
-  const options = { freed: onlyWeights, seed: 1 }
-  const answer = suggestPolicy(presets.balanced, table, options)
-  if (!('suggestion' in answer)) throw new Error(JSON.stringify(answer))
-  const at = new Date().toISOString()
-  return {
-    tenant_id: 'acme',
-    as_of: at,
-    since: at,
-    newer_since: at,
-    active: { name: 'balanced', version: 1, policy_hash: '0' },
-    sessions: 40_000,
-    left_out: 3,
-    refused: null,
-    suggestion: answer.suggestion,
-  }
-}
 
 export function describeAnalytics(getStory: () => AnalyticsStory): void {
   const path = (rest: string) => `/tenants/${getStory().tenant.tenant_id}${rest}`
   const read = <T>(rest: string) => admin<T>(getStory().running.stack, 'GET', path(rest))
-  const readPolicy = () => read<Shown>('/policy')
+  const readPolicy = () => read<object>('/policy')
   const button = (name: string) => getStory().page.getByRole('button', { name, exact: true })
   const open = (rest: string) => getStory().page.goto(`/t/${getStory().tenant.tenant_id}${rest}`)
-
-  /** Confirms a dialog, and the password prompt if it comes. */
-  async function confirmDialog(name: string): Promise<void> {
-    const { page, password } = getStory()
-    await page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
-    const done = page.getByText('is in force on')
-    const prompt = page.getByRole('heading', { name: 'Confirm that it is you' })
-    await done.or(prompt).first().waitFor()
-    if (await prompt.isVisible()) {
-      await page.getByLabel('Password').fill(password)
-      await button('Confirm').click()
-    }
-    await done.first().waitFor()
-  }
-
-  async function setWeight(signal: string, points: string): Promise<void> {
-    const { page } = getStory()
-    await page.getByText('signals weigh, cap').first().click()
-    await page.getByLabel(`Points of ${signal}`, { exact: true }).fill(points)
-    await page.getByText('valid', { exact: true }).waitFor()
-  }
-
-  describe('a policy', () => {
-    it('is published after its backtest, and both pages match the API', async () => {
-      const { running, page, tenant, email } = getStory()
-      for (let at = 0; at < devices; at += 1) {
-        const body = toBody(tenant.tenant_id, {
-          device: `rooted-${at}`,
-          session: `rooted-${at}`,
-          signals: rooted,
-        })
-        expect((await ingest(running.stack, tenant.hmac_secret, body)).status).toBe(200)
-      }
-      const { document, version } = await readPolicy()
-      const root = { ...document.categories.root!.signals, magisk_detected: 0 }
-      await until('the events are stored', async () => {
-        const { totals } = await read<{ totals: { devices: number } }>('/fleet')
-        return totals.devices >= devices
-      })
-
-      await open('/policies')
-      await button('Edit the policy').click()
-      await setWeight('root.magisk_detected', '0')
-      expect(await findViolations(page)).toEqual([])
-      await button('Run the backtest').click()
-      await page.getByRole('region', { name: 'Sessions that moved most' }).waitFor()
-      expect(await findViolations(page)).toEqual([])
-      const moved = page.getByRole('region', { name: 'Sessions that moved most' })
-      expect(await moved.getByRole('row').count()).toBe(devices + 1)
-
-      await button('Publish').click()
-      expect(await page.getByRole('dialog').textContent()).toContain('The backtest of this draft')
-      await confirmDialog('Publish')
-      await page.getByText('in force', { exact: true }).waitFor()
-      const after = await readPolicy()
-      expect(after).toMatchObject({ version: version + 1, created_by: email })
-      expect(after.document.categories.root!.signals).toEqual(root)
-      const row = page.getByRole('row').filter({ hasText: 'in force' })
-      expect(await row.getByRole('cell').first().textContent()).toBe(String(version + 1))
-    })
-
-    it('that another operator changed meanwhile is shown and not overwritten', async () => {
-      const { running, page } = getStory()
-      await button('Edit the policy').click()
-      await page.getByLabel('Review from').fill('35')
-      await page.getByText('valid', { exact: true }).waitFor()
-      const { document } = await readPolicy()
-      const other = { ...document, name: 'by another person' }
-      await admin(running.stack, 'PUT', path('/policy'), other)
-      const theirs = await readPolicy()
-      await button('Publish').click()
-      await page.getByLabel('Publish this draft without a backtest').check()
-      await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click()
-      await page.getByText('Nothing was overwritten').waitFor()
-      await button('Compare').click()
-      await page.getByText(`Version ${theirs.version} is in force`).waitFor()
-      expect(await readPolicy()).toEqual(theirs)
-      // The draft is still there, and leaving the page shows a warning.
-      expect(await page.getByLabel('Review from').inputValue()).toBe('35')
-      const questions: string[] = []
-      page.on('dialog', (dialog) => {
-        questions.push(dialog.message())
-        void (questions.length === 1 ? dialog.dismiss() : dialog.accept())
-      })
-      await page.getByRole('link', { name: 'Fleet' }).click()
-      await until('the page asks', () => questions.length === 1)
-      expect(await page.getByLabel('Review from').inputValue()).toBe('35')
-      await page.getByRole('link', { name: 'Fleet' }).click()
-      await page.getByRole('heading', { name: 'Fleet', exact: true }).waitFor()
-      expect(questions[0]).toBe('Leave this page and lose the draft?')
-      page.removeAllListeners('dialog')
-    })
-
-    it('is rolled back to an older version, which is published again', async () => {
-      const { page } = getStory()
-      const before = await readPolicy()
-      await open('/policies?version=1')
-      await button('Roll back to this').click()
-      await confirmDialog('Roll back')
-      const after = await readPolicy()
-      const first = await read<Shown>('/policy/versions/1')
-      expect(after.version).toBe(before.version + 1)
-      expect(after.policy_hash).toBe(first.policy_hash)
-      await page.getByText('in force', { exact: true }).waitFor()
-    })
-
-    it('has thresholds that keys and the pointer move, with what they mean', async () => {
-      const { page } = getStory()
-      await open('/policies')
-      await button('Edit the policy').click()
-      const review = page.getByRole('slider', { name: 'REVIEW threshold' })
-      await review.waitFor()
-      const from = Number(await page.getByLabel('Review from').inputValue())
-      const scores = await read<FleetScores>('/policy/scores?days=30')
-      const alertsADay = (at: number) => (countAlerts(scores.counts, at) / scores.days).toFixed(1)
-      const draft = page.getByRole('row', { name: /^REVIEW or BLOCK, draft/ })
-      const readDraft = async () => (await draft.getByRole('cell').allInnerTexts()).slice(0, 2)
-      expect(countAlerts(scores.counts, from)).toBeGreaterThanOrEqual(devices)
-      expect((await readDraft())[0]).toBe(String(from))
-      await review.press('End')
-      await review.press('ArrowLeft')
-      expect(await page.getByLabel('Review from').inputValue()).toBe('99')
-      // It takes BLOCK along.
-      expect(await page.getByLabel('Block from').inputValue()).toBe('100')
-      expect(await readDraft()).toEqual(['99', alertsADay(99)])
-      const { x, y, width, height } = (await review.boundingBox())!
-      await page.mouse.move(x + width / 2, y + height - 4)
-      await page.mouse.down()
-      await page.mouse.move(x - 200, y + height - 4, { steps: 3 })
-      await page.mouse.up()
-      const dragged = Number(await page.getByLabel('Review from').inputValue())
-      expect(dragged).toBeGreaterThan(1)
-      expect(dragged).toBeLessThan(99)
-      expect((await readDraft())[0]).toBe(String(dragged))
-      expect(await findViolations(page)).toEqual([])
-      expect(await findOverflow(page)).toBe(0)
-      page.once('dialog', (dialog) => void dialog.accept())
-      await button('Discard').click()
-    })
-
-    it('is suggested from outcomes into a draft only, or the page says what is missing', async () => {
-      const { page } = getStory()
-      const before = await readPolicy()
-      await open('/policies?tab=suggest')
-      await button('Suggest a policy').click()
-      await page.getByText('fraud sessions: 0, at least 100 are needed').waitFor()
-      expect(await findViolations(page)).toEqual([])
-      // A real report of a fleet with labels: it takes 20,000 sessions, which no test here sends.
-      const report = toReport()
-      const { policy, weights } = report.suggestion
-      await page.route('**/policy/suggestion?*', (route) =>
-        route.fulfill({
-          headers: { 'content-type': 'application/x-ndjson' },
-          body: `${JSON.stringify({ progress: { slices_done: 1, slices: 1 } })}\n${JSON.stringify({ report })}\n`,
-        }),
-      )
-      await button('Suggest again').click()
-      await button('Take as draft').waitFor()
-      await page.unroute('**/policy/suggestion?*')
-      const [first] = weights
-      const row = page.getByRole('row').filter({ hasText: first!.feature }).first()
-      const cells = await row.getByRole('cell').allInnerTexts()
-      expect(cells.slice(1, 3)).toEqual([String(first!.before), String(first!.after)])
-      expect(await findViolations(page)).toEqual([])
-      expect(await findOverflow(page)).toBe(0)
-      await button('Take as draft').click()
-      await page.getByText('valid', { exact: true }).waitFor()
-      expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe(policy.name)
-      expect(await readPolicy()).toEqual(before)
-      page.once('dialog', (dialog) => void dialog.accept())
-      await button('Discard').click()
-    })
-
-    it('gets a suppression from its URL, into a draft only', async () => {
-      const { page } = getStory()
-      const before = await readPolicy()
-      await open('/policies?tab=edit&suppress=root.su_binary&versions=4.3.0&reason=bad+release')
-      await page.getByText('valid', { exact: true }).waitFor()
-      expect(await page.getByLabel('SDK versions').inputValue()).toBe('4.3.0')
-      await page.getByRole('tab', { name: 'Changes (1)' }).waitFor()
-      expect(await readPolicy()).toEqual(before)
-      page.once('dialog', (dialog) => void dialog.accept())
-      await button('Discard').click()
-      await page.getByRole('tab', { name: 'Versions', selected: true }).waitFor()
-    })
-  })
 
   describe('a query in SQL', () => {
     it('shows the rows of the API, is kept, and is in the audit log', async () => {

@@ -22,6 +22,7 @@ import { describeBrowsers } from './browser-story.ts'
 import { describeBulk } from './bulk-story.ts'
 import { describeEntities } from './entity-story.ts'
 import { describeIntegration } from './integration-story.ts'
+import { describePolicies } from './policy-story.ts'
 import { describeSingleSignOn } from './single-sign-on-story.ts'
 import { describeWebhooks } from './webhook-story.ts'
 
@@ -382,6 +383,7 @@ describe('a session', () => {
   })
 })
 
+describePolicies(() => ({ running, browser, page, email, password, tenant: acme }))
 describeAnalytics(() => ({ running, browser, page, email, password, tenant: acme }))
 describeWebhooks(() => ({ running, page, password }))
 describeAlerts(() => ({ running, page, email }))

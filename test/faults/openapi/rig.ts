@@ -75,6 +75,7 @@ export async function startOpenapiRig({
     ...(await readKnown(running, { reader: reader!, hook, eventIds: eventIds.flat() })),
     people: await signPeopleIn(running),
     ...(await startJobs(running)),
+    ...(await writeDrafts(running)),
     // Of nothing: nothing here is put back.
     recoveryDigest: (await admin<{ digest: string }>(stack, 'GET', '/recovery')).digest,
     readerEntries: await addEntries(running, 'reader'),
@@ -107,6 +108,17 @@ async function startJobs({ stack }: TestStack) {
   const erased = { device_id: 'nothing', wait: false }
   const { erasure_id } = await post<{ erasure_id: string }>('/tenants/main/erasures', erased)
   return { jobId: job_id, erasureId: erasure_id }
+}
+
+/** A draft of a policy, and a proposal that the calls' own actor may withdraw. */
+async function writeDrafts({ stack }: TestStack) {
+  const post = <T>(path: string, body: object) => admin<T>(stack, 'POST', path, body)
+  const draft = { text: '{}', base_version: 1 }
+  const { draft_id } = await post<{ draft_id: string }>('/tenants/main/drafts', draft)
+  const proposal = { kind: 'install_root', action: 'rotate', reason: 'why' }
+  const path = '/tenants/main/proposals'
+  const { proposal_id } = await post<{ proposal_id: string }>(path, proposal)
+  return { draftId: draft_id, proposalId: proposal_id }
 }
 
 /** Entries of a tenant's deny list, each to be removed once. @returns their ids */
@@ -253,7 +265,8 @@ async function readKnown(
 }
 
 type Known = Awaited<ReturnType<typeof readKnown>> &
-  Awaited<ReturnType<typeof startJobs>> & {
+  Awaited<ReturnType<typeof startJobs>> &
+  Awaited<ReturnType<typeof writeDrafts>> & {
     people: Awaited<ReturnType<typeof signPeopleIn>>
     recoveryDigest: string
     readerEntries: string[]
@@ -276,6 +289,8 @@ function toCredentials(
     event_id: known.eventIds,
     job_id: [known.jobId],
     erasure_id: [known.erasureId],
+    draft_id: [known.draftId],
+    proposal_id: [known.proposalId],
     version: [1, 1, 1, 2],
     url: [`${known.hook}/main`],
     webhook_url: [`${known.hook}/new`, null],

@@ -1,3 +1,4 @@
+import { hash, randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -15,6 +16,7 @@ import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { addNote, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
 import { startBulkJob } from '#shared/io/alerts/bulk/bulk-job-store.ts'
 import { createHourlyCountStore } from '#shared/io/analytics/hourly-count-store.ts'
+import { insertProposal, listProposals } from '#shared/io/approvals/proposal-store.ts'
 import type { ErasureReceipt } from '#shared/io/erasure/erasure-job-store.ts'
 import { createErasureStore, type ErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import { correctPhone } from '#shared/io/identity/correct-phone.ts'
@@ -234,7 +236,7 @@ describe('erasing a device', () => {
     expect((await alertsOf(ids.other)).total).toBe(4)
   })
 
-  it('leaves its id in the filter of no bulk change, and keeps other bulk changes', async () => {
+  it('leaves its id in no bulk change and no proposal, and keeps those of others', async () => {
     await publishRound()
     const begin = (jobId: string, filter: { device_id?: string; user_id?: string }) =>
       startBulkJob(rig.postgres, {
@@ -250,6 +252,30 @@ describe('erasing a device', () => {
     await begin('blk_phone', { device_id: ids.phone })
     await begin('blk_eve', { user_id: ids.eve })
     await begin('blk_tablet', { device_id: ids.tablet })
+    const propose = async (name: string, of: { device?: string; filter?: object }) => {
+      const { device: id, filter } = of
+      const subject = id === undefined ? null : ({ kind: 'device', id } as const)
+      await insertProposal(rig.postgres, erasureSealer, {
+        proposalId: `prp_${randomUUID()}`,
+        tenantId: ids.tenant,
+        kind: subject === null ? 'bulk' : 'erasure',
+        parameters: { filter },
+        base: {},
+        reason: name,
+        author: 'ada@example.com',
+        days: 1,
+        subject: subject && { ...subject, sha256: hash('sha256', subject.id) },
+        openMax: 10,
+      })
+    }
+    await propose('erase phone', { device: ids.phone })
+    await propose('erase tablet', { device: ids.tablet })
+    await propose('alerts of phone', { filter: { device_id: ids.phone } })
+    await propose('alerts of all', { filter: {} })
+    const proposals = async () =>
+      (await listProposals(rig.postgres, { tenantId: ids.tenant, limit: 10, open: true }))
+        .map(({ reason }) => reason)
+        .sort()
     const jobs = async () => {
       const { rows } = await rig.postgres.query<{ job_id: string }>(
         'select job_id from bulk_jobs where tenant_id = $1 order by job_id',
@@ -261,6 +287,8 @@ describe('erasing a device', () => {
     const receipt = await eraseOf('device', ids.phone)
 
     expect(receipt.counts['postgres.bulk_jobs']).toEqual({ before: 1, after: 0 })
+    expect(receipt.counts['postgres.proposals']).toEqual({ before: 2, after: 0 })
+    expect(await proposals()).toEqual(['alerts of all', 'erase tablet'])
     expect(await jobs()).toEqual(['blk_eve', 'blk_tablet'])
     await eraseOf('user', ids.eve)
     expect(await jobs()).toEqual(['blk_tablet'])

@@ -12,6 +12,7 @@ import {
   type Member,
   type OperatorsRig,
 } from '../../support/http/operators-rig.ts'
+import { describeFourEyes } from './four-eyes.ts'
 
 let rig: OperatorsRig
 /** Members by role, for all tenants and for `acme` only. */
@@ -236,3 +237,5 @@ describe('an endpoint without a tenant in its path', () => {
     expect(seen.body.code).not.toBe('event_not_found')
   })
 })
+
+describeFourEyes(() => rig)

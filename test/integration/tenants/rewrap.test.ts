@@ -4,6 +4,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { tenantKey } from '#shared/core/tenants/directory-entries.ts'
+import { findProposal, insertProposal, toSealOwner } from '#shared/io/approvals/proposal-store.ts'
 import { requestErasure } from '#shared/io/erasure/erasure-job-store.ts'
 import { createSealer, toMasterKeys } from '#shared/io/keys/console-keys.ts'
 import { createWebhookOpener, toDerivedKey } from '#shared/io/keys/process-keys.ts'
@@ -264,7 +265,7 @@ describe('sealing again', () => {
     await expectNewKeyAlone()
   })
 
-  it('covers ids of unfinished erasures, except one that no key opens', async () => {
+  it('covers ids of unfinished and of proposed erasures, except one that no key opens', async () => {
     const tenantId = tenants[0]!.tenant_id
     const request = (erasureId: string, key: string) =>
       requestErasure(rig.postgres, createSealer([key]), {
@@ -275,6 +276,19 @@ describe('sealing again', () => {
       })
     await request('era_1', before)
     await request('era_2', newKey())
+    const proposalId = `prp_${randomUUID()}`
+    await insertProposal(rig.postgres, createSealer([before]), {
+      proposalId,
+      tenantId,
+      kind: 'erasure',
+      parameters: { subject: 'user' },
+      base: {},
+      reason: 'why',
+      author: actor,
+      days: 1,
+      openMax: 1,
+      subject: { kind: 'user', id: 'proposed', sha256: 'hash' },
+    })
     const done = await rewrapSecrets(sealedUnder(after, before), { actor })
     expect(done.remaining).toBe(1)
     const { rows } = await rig.postgres.query<{ sealed: string }>(
@@ -283,6 +297,10 @@ describe('sealing again', () => {
     )
     const owner = { erasureId: 'era_1', kind: 'subject' } as const
     expect(createSealer([after]).unseal(rows[0]!.sealed, owner)).toBe('era_1')
+    const proposal = await findProposal(rig.postgres, { tenantId, proposalId })
+    const opened = createSealer([after]).unseal(proposal!.sealed!, toSealOwner(proposalId))
+    expect(opened).toBe('proposed')
+    await rig.postgres.query('delete from proposals where tenant_id = $1', [tenantId])
     await rig.postgres.query('delete from erasures where tenant_id = $1', [tenantId])
     await expectNewKeyAlone()
   })

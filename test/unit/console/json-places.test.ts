@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { findPlace } from '../../../services/console/web/pages/policies/json-places.ts'
-import { findChanges } from '../../../services/console/web/pages/policies/policy-document.ts'
+import { findChanges } from '../../../shared/core/policies/policy-changes.ts'
 
 const cut = (text: string, path: string) => {
   const { from, to } = findPlace(text, path)

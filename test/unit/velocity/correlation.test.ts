@@ -3,7 +3,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
-import { type Policy, type VelocityRule, velocityMetrics } from '#shared/core/policies/policy.ts'
+import type { Policy, VelocityRule } from '#shared/core/policies/policy.ts'
+import { velocityMetrics } from '#shared/core/policies/velocity-metrics.ts'
 import { type Score, toAction } from '#shared/core/scoring/score.ts'
 import { flagCodes } from '#shared/core/signals/flag-codes.ts'
 import {

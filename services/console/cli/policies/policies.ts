@@ -1,9 +1,10 @@
 /** `di policy ...`: show and set a tenant's policy; list versions and presets. */
 import { InvalidArgumentError, Option } from 'commander'
-import { type Answer, command, group, limit, read } from '../commands.ts'
+import { type Answer, command, group, limit, read, toQuery } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
 import { toColumns, toFields, toTime } from '../tables.ts'
 import { backtest } from './backtest.ts'
+import { drafts } from './drafts.ts'
 import { readPolicyFile } from './policy-file.ts'
 import { toPolicyDiff, toPolicyText } from './policy-text.ts'
 import { shadow } from './shadow.ts'
@@ -15,7 +16,7 @@ type ShownPolicy = Answer<typeof path>
 type PolicyResult = Answer<typeof path, 'put'>
 type Presets = Answer<'/policy-presets'>
 type Preset = Answer<'/policy-presets/{name}'>
-type SetOptions = { preset?: string; ifVersion?: number }
+type SetOptions = { preset?: string; ifVersion?: number; reason?: string }
 
 const pathOf = (slug: string) => `${toTenantPath(slug)}/policy`
 const versionPathOf = (slug: string, version: number) => `${pathOf(slug)}/versions/${version}`
@@ -39,6 +40,7 @@ export const policy = group('policy', 'show and set policies', [
       ['HASH', ({ policy_hash: hash }) => hash.slice(0, 8)],
       ['SET', 'created_at'],
       ['BY', 'created_by'],
+      ['REASON', 'reason'],
       ['', ({ in_force: inForce }) => (inForce ? 'in force' : '')],
     ],
   }),
@@ -48,9 +50,11 @@ export const policy = group('policy', 'show and set policies', [
     [
       ['--preset <name>', 'a preset instead of a file: see `policy presets`'],
       new Option('--if-version <n>', 'only while this version is in force').argParser(toVersion),
+      ['--reason <text>', 'why; shown with the version'],
     ],
     (context, [slug, file], options) => setPolicy(context, slug!, file, options),
   ),
+  drafts,
   shadow,
   command('presets [name]', 'the presets, or one of them in full', [], showPresets),
   read('schema', 'the JSON Schema of a policy document', '/policy.schema.json', {
@@ -82,6 +86,8 @@ function toShownText(policy: ShownPolicy): string {
       policy.in_force ? ', in force' : ', not in force'
     }`,
     set: `${toTime(policy.created_at)} by ${policy.created_by}`,
+    ...(policy.approved_by === null ? {} : { approved_by: policy.approved_by }),
+    ...(policy.reason === null ? {} : { reason: policy.reason }),
   })
   return `${head}\n\n${toPolicyText(policy.document, Date.now())}`
 }
@@ -90,13 +96,13 @@ async function setPolicy(
   context: CliContext,
   slug: string,
   file: string | undefined,
-  { preset, ifVersion }: SetOptions,
+  { preset, ifVersion, reason }: SetOptions,
 ): Promise<void> {
   if ((file === undefined) === (preset === undefined)) {
     throw new CliError('Give one of FILE and --preset NAME.')
   }
   const body = file === undefined ? { preset } : await readPolicyFile(context, file)
-  const query = ifVersion === undefined ? '' : `?if_version=${ifVersion}`
+  const query = toQuery({ if_version: ifVersion, reason })
   const answer = await context.adminFetch('PUT', `${pathOf(slug)}${query}`, body)
   const result = answer as PolicyResult
   const shown = await findVersion(context, slug, result.version)

@@ -5,7 +5,10 @@ import { text as readAll } from 'node:stream/consumers'
 import { type CliContext, CliError } from '../context.ts'
 
 /** Fields that `--json` adds to a policy document; the name is in both. */
-const facts = ['tenant_id', 'version', 'policy_hash', 'created_at', 'created_by', 'in_force']
+const facts = [
+  ...['tenant_id', 'version', 'policy_hash', 'created_at', 'created_by'],
+  ...['reason', 'approved_by', 'in_force'],
+]
 const setFacts = ['previous_version', 'duration_ms', 'confirmed_edges', 'lease_expired_edges']
 
 /**

@@ -4,6 +4,7 @@
  * The root before stays valid until it is dropped, or until the next rotation.
  */
 import type { RotatedRoot } from '#shared/core/installs/rotated-root.ts'
+import { type Approval, claimChange } from '#shared/io/approvals/claim-change.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Session } from '#shared/io/postgres/postgres.ts'
 import {
@@ -21,20 +22,22 @@ import { isBehind, projectCurrentState, requireDirectory, requireRecovered } fro
 import { changeSetting, type ManageDeps, requireTenant, updateEdges } from '../manage-tenants.ts'
 
 type RootDeps = Pick<ManageDeps, 'locks' | 'directory'>
-type Wanted = { tenantId: string; actor: string }
+type Wanted = { tenantId: string; actor: string; approval?: Approval | undefined }
 
 /**
  * Makes a new root, which every edge knows when it returns. Repeating it after a failure goes on
  * where that one ended.
- * @throws Problem tenant_not_found, conflict, unavailable when an edge may not know it yet
+ * @throws Problem tenant_not_found, conflict, approval_required, unavailable when an edge may not
+ *   know it yet
  */
 export async function rotateInstallRoot(
   deps: RootDeps & Maker,
-  { tenantId, actor }: Wanted,
+  { tenantId, actor, approval }: Wanted,
 ): Promise<RotatedRoot> {
   return withTenantLock(deps.locks, tenantId, async (session) => {
     await requireChangeable(deps, session, tenantId)
     await session.transaction(async (tx) => {
+      await claimChange(tx, { tenantId, kind: 'install_root', approval, actor })
       const before = await findRootEpochs(tx, tenantId)
       if (before.current === null) {
         await insertFirstRoot(tx, tenantId, makeInstallRoot(deps, tenantId))
@@ -66,11 +69,12 @@ export async function rotateInstallRoot(
  */
 export async function dropOldInstallRoot(
   deps: RootDeps,
-  { tenantId, actor }: Wanted,
+  { tenantId, actor, approval }: Wanted,
 ): Promise<RotatedRoot> {
   return withTenantLock(deps.locks, tenantId, async (session) => {
     await requireChangeable(deps, session, tenantId)
     await session.transaction(async (tx) => {
+      await claimChange(tx, { tenantId, kind: 'install_root', approval, actor })
       const dropped = await dropOtherRoot(tx, tenantId)
       if (dropped === null) return
       const before = { epoch: dropped }

@@ -2770,6 +2770,8 @@ export interface paths {
                             name: string;
                             created_at: string;
                             created_by: string;
+                            reason: string | null;
+                            approved_by: string | null;
                             in_force: boolean;
                             document: unknown;
                         };
@@ -2781,6 +2783,7 @@ export interface paths {
             parameters: {
                 query?: {
                     if_version?: number;
+                    reason?: string;
                 };
                 path: {
                     tenant_id: string;
@@ -2830,6 +2833,8 @@ export interface paths {
                                 name: string;
                                 created_at: string;
                                 created_by: string;
+                                reason: string | null;
+                                approved_by: string | null;
                                 in_force: boolean;
                             }[];
                             limit: number;
@@ -2858,6 +2863,8 @@ export interface paths {
                             name: string;
                             created_at: string;
                             created_by: string;
+                            reason: string | null;
+                            approved_by: string | null;
                             in_force: boolean;
                             document: unknown;
                         };
@@ -2936,6 +2943,455 @@ export interface paths {
                                 message: string;
                             }[];
                         };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/drafts": {
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                    cursor?: string;
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                draft_id: string;
+                                tenant_id: string;
+                                name: string | null;
+                                comment: string;
+                                base_version: number;
+                                in_force_version: number;
+                                revision: number;
+                                created_by: string;
+                                created_at: string;
+                                updated_by: string;
+                                updated_at: string;
+                            }[];
+                            limit: number;
+                            next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+        };
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        text: string;
+                        comment?: string;
+                        base_version: number;
+                    };
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": components["schemas"]["PolicyDraft"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/drafts/{draft_id}": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    draft_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["PolicyDraft"];
+                    };
+                };
+            };
+        };
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    draft_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        text: string;
+                        comment?: string;
+                        base_version: number;
+                        revision: number;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["PolicyDraft"];
+                    };
+                };
+            };
+        };
+        delete: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    draft_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            draft_id: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/drafts/{draft_id}/publish": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    draft_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        reason: string;
+                        revision: number;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            version: number;
+                            policy_hash: string;
+                            name: string;
+                            previous_version: number;
+                            duration_ms: number;
+                            confirmed_edges: string[];
+                            lease_expired_edges: string[];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/four-eyes": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            enabled: boolean;
+                            bulk_above: number;
+                        };
+                    };
+                };
+            };
+        };
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        enabled: boolean;
+                        bulk_above?: number;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string;
+                            enabled: boolean;
+                            bulk_above: number;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/proposals": {
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                    cursor?: string;
+                    state?: "open" | "all";
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                proposal_id: string;
+                                tenant_id: string;
+                                kind: "policy"
+                                    | "rotation"
+                                    | "install_root"
+                                    | "erasure"
+                                    | "bulk"
+                                    | "bulk_undo"
+                                    | "four_eyes";
+                                summary: string;
+                                reason: string;
+                                author: string;
+                                state: "open"
+                                    | "approved"
+                                    | "rejected"
+                                    | "withdrawn"
+                                    | "void"
+                                    | "failed"
+                                    | "expired";
+                                may_approve: boolean;
+                                created_at: string;
+                                expires_at: string;
+                                ended_at: string | null;
+                                ended_by: string | null;
+                                note: string | null;
+                            }[];
+                            limit: number;
+                            next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+        };
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        kind: "policy";
+                        reason: string;
+                        expires_in_days?: number;
+                        document?: unknown;
+                        draft_id?: string;
+                    } | {
+                        kind: "rotation";
+                        reason: string;
+                        expires_in_days?: number;
+                        credentials?: {
+                            hmac?: boolean;
+                            webhook?: boolean;
+                            api_key?: boolean;
+                            webhook_overlap_seconds?: number;
+                        } | null;
+                    } | {
+                        kind: "install_root";
+                        reason: string;
+                        expires_in_days?: number;
+                        action: "rotate" | "drop_previous";
+                    } | {
+                        kind: "erasure";
+                        reason: string;
+                        expires_in_days?: number;
+                        subject: {
+                            device_id?: string;
+                            user_id?: string;
+                        };
+                    } | {
+                        kind: "bulk";
+                        reason: string;
+                        expires_in_days?: number;
+                        change: {
+                            filter?: {
+                                disposition?: string;
+                                decision?: string;
+                                severity?: string;
+                                flag?: string;
+                                min_score?: number;
+                                device_id?: string;
+                                user_id?: string;
+                                session_id?: string;
+                                platform?: string;
+                                country?: string;
+                                asn?: string;
+                                network?: string;
+                                from?: string;
+                                to?: string;
+                                updated_after?: string;
+                                assignee?: "none" | string;
+                            };
+                            alert_ids?: string[];
+                            expected_count: number;
+                            disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
+                            note?: string | null;
+                        } | {
+                            filter?: {
+                                disposition?: string;
+                                decision?: string;
+                                severity?: string;
+                                flag?: string;
+                                min_score?: number;
+                                device_id?: string;
+                                user_id?: string;
+                                session_id?: string;
+                                platform?: string;
+                                country?: string;
+                                asn?: string;
+                                network?: string;
+                                from?: string;
+                                to?: string;
+                                updated_after?: string;
+                                assignee?: "none" | string;
+                            };
+                            alert_ids?: string[];
+                            expected_count: number;
+                            assignee: string | null;
+                        };
+                    } | {
+                        kind: "bulk_undo";
+                        reason: string;
+                        expires_in_days?: number;
+                        job_id: string;
+                    } | {
+                        kind: "four_eyes";
+                        reason: string;
+                        expires_in_days?: number;
+                        setting: {
+                            enabled: boolean;
+                            bulk_above?: number;
+                        };
+                    };
+                };
+            };
+            responses: {
+                201: {
+                    content: {
+                        "application/json": components["schemas"]["Proposal"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/proposals/{proposal_id}": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    proposal_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["Proposal"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/proposals/{proposal_id}/approve": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    proposal_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": Record<string, unknown> | null;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            proposal: components["schemas"]["Proposal"];
+                            result: unknown;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/proposals/{proposal_id}/reject": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    proposal_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        note?: string;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["Proposal"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/proposals/{proposal_id}/withdraw": {
+        post: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    proposal_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": Record<string, unknown> | null;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["Proposal"];
                     };
                 };
             };
@@ -6000,6 +6456,30 @@ export interface components {
             last_seen_at: string;
             installs: number;
         };
+        PolicyDraft: {
+            draft_id: string;
+            tenant_id: string;
+            name: string | null;
+            comment: string;
+            base_version: number;
+            in_force_version: number;
+            revision: number;
+            created_by: string;
+            created_at: string;
+            updated_by: string;
+            updated_at: string;
+            text: string;
+            backtest: {
+                at: string;
+                since: string | null;
+                events: number;
+                new: number;
+                gone: number;
+                stricter: number;
+                milder: number;
+                confirmed_lost: number;
+            } | null;
+        };
         Problem: {
             type: string;
             title: string;
@@ -6039,6 +6519,8 @@ export interface components {
                 | "saved_view_not_found"
                 | "erasure_not_found"
                 | "bulk_job_not_found"
+                | "draft_not_found"
+                | "proposal_not_found"
                 | "operator_not_found"
                 | "session_not_found"
                 | "invitation_not_found"
@@ -6059,6 +6541,9 @@ export interface components {
                 | "analysts_not_possible"
                 | "analysts_need_a_server"
                 | "policy_conflict"
+                | "draft_changed"
+                | "approval_required"
+                | "proposal_void"
                 | "webhook_not_on"
                 | "webhook_has_no_url"
                 | "idempotency_key_in_flight"
@@ -6103,6 +6588,56 @@ export interface components {
             } & {
                 [key: string]: unknown;
             })[];
+        };
+        Proposal: {
+            proposal_id: string;
+            tenant_id: string;
+            kind: "policy"
+                | "rotation"
+                | "install_root"
+                | "erasure"
+                | "bulk"
+                | "bulk_undo"
+                | "four_eyes";
+            summary: string;
+            reason: string;
+            author: string;
+            state: "open" | "approved" | "rejected" | "withdrawn" | "void" | "failed" | "expired";
+            may_approve: boolean;
+            created_at: string;
+            expires_at: string;
+            ended_at: string | null;
+            ended_by: string | null;
+            note: string | null;
+            subject: {
+                kind: "device" | "user";
+                sha256: string;
+                id: string | null;
+            } | null;
+            policy: {
+                base_version: number;
+                document: unknown;
+                changes: {
+                    path: string;
+                    before: string | null;
+                    after: string | null;
+                }[];
+                backtest: {
+                    at: string;
+                    since: string | null;
+                    events: number;
+                    new: number;
+                    gone: number;
+                    stricter: number;
+                    milder: number;
+                    confirmed_lost: number;
+                } | null;
+            } | null;
+            alerts: {
+                proposed: number;
+                now: number;
+                within_margin: boolean;
+            } | null;
         };
         Reason: {
             code: components["schemas"]["Flag"];

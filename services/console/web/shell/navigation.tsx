@@ -1,5 +1,6 @@
 /** The navigation: an entry for each page that has one and that the operator's role may open. */
 import { Link, useLocation } from '@tanstack/react-router'
+import { type ComponentType, Suspense } from 'react'
 import { useTenant } from '../api/tenants.ts'
 import { classes } from '../components/classes.ts'
 import { Icon, type IconName } from '../components/icons.tsx'
@@ -8,6 +9,8 @@ import { type PagePath, usePages } from './page-list.ts'
 export type Place = {
   name: string
   icon: IconName
+  /** Beside its name: how much there is to do. */
+  badge?: ComponentType
   path: PagePath
   /** The path for the tenant that is open. */
   address: string
@@ -44,7 +47,7 @@ export function Navigation() {
   const tenant = useTenant() ?? ''
   return (
     <nav aria-label="Main" className="grid gap-px overflow-y-auto px-3 py-1">
-      {usePlaces().map(({ name, icon, path, isHere }) => (
+      {usePlaces().map(({ name, icon, badge: Badge, path, isHere }) => (
         <Link
           aria-current={isHere(pathname) ? 'page' : undefined}
           className={classes(
@@ -58,6 +61,11 @@ export function Navigation() {
         >
           <Icon name={icon} />
           {name}
+          {Badge && (
+            <Suspense>
+              <Badge />
+            </Suspense>
+          )}
         </Link>
       ))}
     </nav>

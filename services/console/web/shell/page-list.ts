@@ -10,7 +10,7 @@ export type PageEntry = {
   path: string
   load: () => Promise<{ Page: ComponentType }>
   /** Its entry in the navigation on the left, or in the tabs of Admin. */
-  nav?: { name: string; icon: IconName } | { name: string; of: 'admin' }
+  nav?: { name: string; icon: IconName; badge?: ComponentType } | { name: string; of: 'admin' }
   /** The least role that may open it, viewer by default. The server decides; this hides it. */
   role?: Role
   /** Only for operators of all tenants. */

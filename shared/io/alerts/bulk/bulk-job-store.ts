@@ -10,6 +10,7 @@ import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { dayMs } from '#shared/core/base/instants.ts'
 import { bulkLeaseMs } from '#shared/core/base/limits/alerts.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
+import { type Approval, claimChange } from '#shared/io/approvals/claim-change.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from '../alert-lock.ts'
@@ -100,18 +101,20 @@ type NewBulkJob = {
   actor: string
   expectedCount: number
   runningMax: number
+  approval?: Approval | undefined
 }
 
 /**
  * Begins a job when as many alerts are meant as its author saw. They are counted before the lock,
  * for which the scorer waits as well.
  * @returns the job; or the number of alerts that are meant now; or `busy` with too many jobs
+ * @throws Problem approval_required where the tenant wants four eyes for so many
  */
 export async function startBulkJob(
   postgres: Postgres,
   wanted: NewBulkJob,
 ): Promise<BulkJob | number | 'busy'> {
-  const { jobId, tenantId, change, note, actor } = wanted
+  const { jobId, tenantId, change, note, actor, approval } = wanted
   const { total, filter, untilAt, alertIds } = await findTarget(postgres, wanted)
   if (total !== wanted.expectedCount) return total
   const disposition = change.sets === 'disposition' ? change.disposition : null
@@ -119,6 +122,7 @@ export async function startBulkJob(
   return postgres.transaction(async (tx) => {
     await lockSequences(tx, [tenantId])
     if (await isBusy(tx, tenantId, wanted.runningMax)) return 'busy'
+    await claimChange(tx, { tenantId, kind: 'bulk', approval, alerts: total, actor })
     const { rows } = await tx.query<BulkJobRow>(
       `insert into bulk_jobs (job_id, tenant_id, sets, filter, alert_ids, disposition, assignee,
          note, actor, total, until_at)
@@ -139,13 +143,24 @@ export async function startBulkJob(
 /** The columns of a job that say which alerts it means, and how many they are. */
 async function findTarget(db: Queryable, { target, tenantId }: NewBulkJob) {
   if ('filter' in target) return { ...target.matching, filter: target.filter, alertIds: null }
-  const { rows } = await db.query<{ alert_id: string }>(
-    'select alert_id from alerts where tenant_id = $1 and alert_id = any($2) order by alert_id',
-    [tenantId, target.alertIds.filter(canBeStored)],
-  )
-  const alertIds = rows.map((row) => row.alert_id)
+  const alertIds = await listSelected(db, { tenantId, alertIds: target.alertIds })
   return { total: alertIds.length, filter: null, untilAt: null, alertIds }
 }
+
+type Selected = { tenantId: string; alertIds: readonly string[] }
+
+/** Those of a selection that the tenant has. */
+async function listSelected(db: Queryable, { tenantId, alertIds }: Selected): Promise<string[]> {
+  const { rows } = await db.query<{ alert_id: string }>(
+    'select alert_id from alerts where tenant_id = $1 and alert_id = any($2) order by alert_id',
+    [tenantId, alertIds.filter(canBeStored)],
+  )
+  return rows.map((row) => row.alert_id)
+}
+
+/** How many alerts of a selection the tenant has. */
+export const countSelected = async (db: Queryable, selected: Selected): Promise<number> =>
+  (await listSelected(db, selected)).length
 
 /** Whether a tenant has as many running jobs as it may. Call it under the lock of its alerts. */
 export async function isBusy(tx: Queryable, tenantId: string, most: number): Promise<boolean> {

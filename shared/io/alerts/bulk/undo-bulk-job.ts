@@ -4,6 +4,7 @@
  */
 import type { BulkJob } from '#shared/core/alerts/alert-work-schemas.ts'
 import type { TenantScope } from '#shared/core/operators/roles.ts'
+import { type Approval, claimChange } from '#shared/io/approvals/claim-change.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import { lockSequences } from '../alert-lock.ts'
@@ -19,7 +20,10 @@ import {
 /** Why a job cannot be undone now. */
 export type UndoRefusal = 'running' | 'is_undo' | 'undone' | 'nothing_changed' | 'busy'
 
-/** @returns the undo, a job of its own; or why there is none; or null when there is no such job */
+/**
+ * @returns the undo, a job of its own; or why there is none; or null when there is no such job
+ * @throws Problem approval_required where the tenant wants four eyes for so many alerts
+ */
 export function startBulkUndo(
   postgres: Postgres,
   wanted: {
@@ -29,9 +33,10 @@ export function startBulkUndo(
     scope: TenantScope
     actor: string
     runningMax: number
+    approval?: Approval | undefined
   },
 ): Promise<BulkJob | UndoRefusal | null> {
-  const { jobId, undoOf, scope, actor, runningMax } = wanted
+  const { jobId, undoOf, scope, actor, runningMax, approval } = wanted
   return postgres.transaction(async (tx) => {
     const first = await findBulkJob(tx, { jobId: undoOf, scope })
     if (first === null) return null
@@ -48,6 +53,7 @@ export function startBulkUndo(
     if (await isBusy(tx, tenantId, runningMax)) return 'busy'
     const from = await readStart(tx, undoOf)
     const total = from === start ? counted : await countLeft(tx, job, from)
+    await claimChange(tx, { tenantId, kind: 'bulk_undo', approval, alerts: total, actor })
     const { rows } = await tx.query<BulkJobRow>(
       `insert into bulk_jobs (job_id, tenant_id, undo_of, sets, actor, after_change_id, total)
        values ($1, $2, $3, $4, $5, $6, $7) returning ${bulkJobColumns}`,

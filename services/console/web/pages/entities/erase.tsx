@@ -1,9 +1,12 @@
 /** The button that erases a device or a user from every store. */
-import { useState } from 'react'
+import { lazy, Suspense, useState } from 'react'
 import { Button } from '../../components/button.tsx'
 import { useMay } from '../../shell/operator.ts'
-import { EraseDialog } from '../erasure/erase-dialog.tsx'
 import type { Subject } from '../erasure/erasures.ts'
+
+const EraseDialog = lazy(() =>
+  import('../erasure/erase-dialog.tsx').then((file) => ({ default: file.EraseDialog })),
+)
 
 /** The button; nothing for those who may not erase. */
 export function Erase({ tenant, subject }: { tenant: string; subject: Subject }) {
@@ -12,7 +15,11 @@ export function Erase({ tenant, subject }: { tenant: string; subject: Subject })
   return (
     <>
       <Button onClick={() => setOpen(true)}>Erase this {subject.kind}</Button>
-      {open && <EraseDialog onClose={() => setOpen(false)} subject={subject} tenant={tenant} />}
+      {open && (
+        <Suspense>
+          <EraseDialog onClose={() => setOpen(false)} subject={subject} tenant={tenant} />
+        </Suspense>
+      )}
     </>
   )
 }

@@ -7,9 +7,10 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { Button } from '../../components/button.tsx'
-import { Dialog, DialogActions } from '../../components/dialog.tsx'
+import { Dialog } from '../../components/dialog.tsx'
 import { Input } from '../../components/field.tsx'
-import { Refused } from '../../components/states.tsx'
+import { useFourEyes } from '../proposals/proposals.ts'
+import { Propose } from '../proposals/propose.tsx'
 import { erasureQuery, erasuresQuery, requestErasure, type Subject } from './erasures.ts'
 
 export function EraseDialog({
@@ -25,6 +26,7 @@ export function EraseDialog({
   // Invisible characters cannot be typed: their escapes can.
   const matches = typed === id || typed === toVisible(id)
   const client = useQueryClient()
+  const needsApproval = useFourEyes(tenant)?.enabled === true
   const navigate = useNavigate()
   const erase = useMutation({
     mutationFn: () => requestErasure(tenant, { kind, id }),
@@ -49,7 +51,7 @@ export function EraseDialog({
         className="grid gap-4"
         onSubmit={(event) => {
           event.preventDefault()
-          if (matches) erase.mutate()
+          if (matches && !needsApproval) erase.mutate()
         }}
       >
         <Input
@@ -61,15 +63,22 @@ export function EraseDialog({
           spellCheck={false}
           value={typed}
         />
-        <Refused error={erase.error} />
-        <DialogActions>
-          <Button disabled={erase.isPending} onClick={onClose}>
-            Cancel
-          </Button>
+        <Propose
+          body={{
+            kind: 'erasure',
+            subject: kind === 'user' ? { user_id: id } : { device_id: id },
+          }}
+          disabled={!matches}
+          error={erase.error}
+          isNeeded={needsApproval}
+          onCancel={onClose}
+          pending={erase.isPending}
+          tenant={tenant}
+        >
           <Button busy={erase.isPending} disabled={!matches} look="danger" type="submit">
             Erase
           </Button>
-        </DialogActions>
+        </Propose>
       </form>
     </Dialog>
   )

@@ -10,6 +10,8 @@ import { Checkbox, Input } from '../../components/field.tsx'
 import { CopyLine } from '../../components/secret.tsx'
 import { Refused } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { useFourEyes } from '../proposals/proposals.ts'
+import { Propose } from '../proposals/propose.tsx'
 import { type NewKeys, type Rotation, type RotationChoice, useForgetKeys } from './rotation.ts'
 import { EdgeTable, toSeconds } from './rotation-panel.tsx'
 
@@ -43,9 +45,10 @@ export function RotateKeys({
   const [typed, setTyped] = useState('')
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    onRotate(choice)
+    if (fourEyes?.enabled !== true) onRotate(choice)
   }
-  const some = choices.some(([key]) => choice[key])
+  const fourEyes = useFourEyes(tenantId)
+  const isReady = typed === tenantId && choices.some(([key]) => choice[key])
   return (
     <Dialog
       description="The old ones stop being valid at once: what is signed with them is refused from then on. For some tens of milliseconds, two seconds at most, requests with either are answered 401."
@@ -86,15 +89,19 @@ export function RotateKeys({
             <EdgeTable rotation={rotation} />
           </div>
         )}
-        <Refused error={error} />
-        <DialogActions>
-          <Button disabled={pending} onClick={onClose}>
-            Cancel
-          </Button>
-          <Button busy={pending} disabled={typed !== tenantId || !some} look="danger" type="submit">
+        <Propose
+          body={{ kind: 'rotation', credentials: choice }}
+          disabled={!isReady}
+          error={error}
+          isNeeded={fourEyes?.enabled === true}
+          onCancel={onClose}
+          pending={pending}
+          tenant={tenantId}
+        >
+          <Button busy={pending} disabled={!isReady} look="danger" type="submit">
             Rotate keys
           </Button>
-        </DialogActions>
+        </Propose>
       </form>
     </Dialog>
   )

@@ -34,7 +34,7 @@ export function BacktestPanel({
   return (
     <Panel
       action={
-        <div className="flex items-end gap-2">
+        <div className="flex flex-wrap items-end gap-2">
           <select
             aria-label="Events of the backtest"
             className={`${controlClasses} h-8 w-auto!`}

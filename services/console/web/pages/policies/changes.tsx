@@ -1,8 +1,8 @@
 /** What differs between two versions: a list by path, and the text with its changed lines. */
+import type { Change } from '#shared/core/policies/policy-changes.ts'
 import { CodeEditor } from '../../components/editor/code-editor.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
-import type { Change } from './policy-document.ts'
 
 const none = <span className="text-muted">none</span>
 
@@ -30,6 +30,19 @@ const columns: Column<Change>[] = [
   },
 ]
 
+export function ChangeTable({ changes }: { changes: Change[] }) {
+  return (
+    <Table
+      columns={columns}
+      heightClass="max-h-80"
+      label="Changes"
+      minWidth="30rem"
+      rowKey={({ path }) => path}
+      rows={changes}
+    />
+  )
+}
+
 export function ChangeList({
   changes,
   before,
@@ -44,14 +57,7 @@ export function ChangeList({
   }
   return (
     <div className="grid gap-4">
-      <Table
-        columns={columns}
-        heightClass="max-h-80"
-        label="Changes"
-        minWidth="30rem"
-        rowKey={({ path }) => path}
-        rows={changes}
-      />
+      <ChangeTable changes={changes} />
       <CodeEditor
         before={before}
         className="h-96 rounded-md border border-line"

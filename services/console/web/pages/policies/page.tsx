@@ -1,31 +1,26 @@
 /** Policies: versions, the editor of a draft with its backtest, suggestions, the shadow policy. */
 import { useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
-import { lazy, Suspense, useEffect, useState } from 'react'
+import { lazy, Suspense } from 'react'
 import { api, ok } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Page as Frame, Panel } from '../../components/page.tsx'
-import { useLeaveGuard } from '../../components/state/leave-guard.ts'
 import { useUrlSearch } from '../../components/state/url-state.ts'
-import { Empty, Failed, Skeleton } from '../../components/states.tsx'
+import { Failed, Skeleton } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
-import { toast, toastFailure } from '../../components/toast.tsx'
+import { toastFailure } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
-import { DraftEditor } from './draft-editor.tsx'
-import {
-  addFloor,
-  addGroup,
-  type PolicyDocument,
-  parseDocument,
-  type RuleFloor,
-  type RuleGroup,
-  toText,
-} from './policy-document.ts'
+import { DraftList } from './drafts/draft-list.tsx'
+import { useCarried } from './drafts/use-carried.ts'
+import { useAddToDraft, useCreateDraft } from './drafts/use-draft.ts'
+import { suppressionParameters } from './form/suppressions.tsx'
+import { addFloor, addGroup, type RuleFloor, type RuleGroup, toText } from './policy-document.ts'
 import { ShadowPanel } from './shadow.tsx'
-import { addSuppression, readSuppression, suppressionParameters } from './suppressions.tsx'
-import { type Draft, startDraft } from './use-draft.ts'
 import { Versions } from './versions.tsx'
 
+const OpenDraft = lazy(() =>
+  import('./drafts/open-draft.tsx').then((file) => ({ default: file.OpenDraft })),
+)
 const SuggestionPanel = lazy(() =>
   import('./suggestion/suggestion-panel.tsx').then((file) => ({ default: file.SuggestionPanel })),
 )
@@ -41,7 +36,8 @@ const withoutSuppression = Object.fromEntries(suppressionParameters.map((name) =
 function Policies({ tenant }: { tenant: string }) {
   const [search, change] = useUrlSearch()
   const mayEdit = useMay('engineer')
-  const [draft, setDraft] = useState<Draft | null>(null)
+  const draftId = search.draft ?? ''
+  const create = useCreateDraft(tenant)
   const policy = useQuery({
     queryKey: ['policy', tenant],
     queryFn: () =>
@@ -52,50 +48,39 @@ function Policies({ tenant }: { tenant: string }) {
       ),
   })
   const inForce = policy.data
-  const isEdited = draft !== null && draft.text !== draft.baseText
-  useLeaveGuard(isEdited, 'Leave this page and lose the draft?')
+  const addToDraft = useAddToDraft(tenant, inForce)
+  const begin = (document: unknown, baseVersion: number, comment = '') =>
+    create.mutate(
+      { text: toText(document), base_version: baseVersion, comment },
+      {
+        onSuccess: ({ draft_id: draft }) =>
+          change({ ...withoutSuppression, tab: 'edit', mode: '', draft }),
+        onError: ({ message }) => toastFailure(`The draft was not begun: ${message}`),
+      },
+    )
+  const edit = (document: unknown) => begin(document, inForce!.version)
+  useCarried({ tenant, inForce, isIdle: create.isIdle && draftId === '', begin })
 
-  // A link may carry a suppression, which goes into a draft from the policy in force.
-  useEffect(() => {
-    const carried = readSuppression(search)
-    if (carried === null || inForce === undefined || draft !== null || !mayEdit) return
-    const document = addSuppression(inForce.document as PolicyDocument, carried)
-    setDraft({ ...startDraft(inForce.version, inForce.document), text: toText(document) })
-  }, [search, inForce, draft, mayEdit])
-
-  const edit = (document: unknown) => {
-    if (isEdited && !confirm('Replace the draft that you are editing?')) return
-    const base = inForce!
-    setDraft({ ...startDraft(base.version, base.document), text: toText(document) })
-    change({ ...withoutSuppression, tab: 'edit', mode: '' })
-  }
-  const editWith = (add: (document: PolicyDocument) => PolicyDocument | null, done: string) => {
-    const base = inForce!
-    const from = draft ?? startDraft(base.version, base.document)
-    const document = parseDocument(from.text)
-    if (document === null) {
-      toastFailure('The draft is not JSON. Correct it first.')
-      return
-    }
-    const next = add(document)
-    if (next === null) {
-      toast('Not added: a signal of the rule is in a group of the draft already.')
-      return
-    }
-    setDraft({ ...from, text: toText(next) })
-    toast(done)
-  }
+  const end = () =>
+    change({
+      ...withoutSuppression,
+      draft: '',
+      weight: '',
+      tab: '',
+      mode: '',
+      version: '',
+      against: '',
+    })
   const editWithFloor = (floor: RuleFloor) =>
-    editWith((document) => addFloor(document, floor), 'The floor is in the draft.')
+    addToDraft.mutate({
+      add: (document) => addFloor(document, floor),
+      done: 'The floor is in the draft.',
+    })
   const editWithGroup = (group: RuleGroup) =>
-    editWith((document) => addGroup(document, group), 'The group is in the draft.')
-  const end = (tab: string) => {
-    setDraft(null)
-    change({ ...withoutSuppression, tab, mode: '', version: '', against: '' })
-  }
-  const discard = () => {
-    if (!isEdited || confirm('Discard this draft?')) end('')
-  }
+    addToDraft.mutate({
+      add: (document) => addGroup(document, group),
+      done: 'The group is in the draft.',
+    })
 
   if (inForce === undefined) {
     return (
@@ -111,7 +96,7 @@ function Policies({ tenant }: { tenant: string }) {
     )
   }
   const startEdit = (
-    <Button look="primary" onClick={() => edit(inForce.document)}>
+    <Button busy={create.isPending} look="primary" onClick={() => edit(inForce.document)}>
       Edit the policy
     </Button>
   )
@@ -123,27 +108,37 @@ function Policies({ tenant }: { tenant: string }) {
         <Versions inForce={inForce} onEdit={({ document }) => edit(document)} tenant={tenant} />
       ),
     },
+    {
+      id: 'edit',
+      label: draftId === '' ? 'Drafts' : 'Draft',
+      content:
+        draftId === '' ? (
+          <DraftList
+            action={mayEdit && startEdit}
+            onOpen={(draft) => change({ draft, mode: '' })}
+            tenant={tenant}
+          />
+        ) : (
+          <div className="grid grid-cols-[minmax(0,1fr)] gap-3">
+            <div>
+              <Button onClick={() => change({ draft: '', mode: '' })} small>
+                All drafts
+              </Button>
+            </div>
+            <Suspense fallback={<Skeleton className="h-96" />}>
+              <OpenDraft
+                draftId={draftId}
+                inForce={inForce}
+                key={draftId}
+                onEnd={end}
+                tenant={tenant}
+              />
+            </Suspense>
+          </div>
+        ),
+    },
     ...(mayEdit
       ? [
-          {
-            id: 'edit',
-            label: isEdited ? 'Draft (edited)' : 'Draft',
-            content:
-              draft === null ? (
-                <Panel>
-                  <Empty title="There is no draft">{startEdit}</Empty>
-                </Panel>
-              ) : (
-                <DraftEditor
-                  draft={draft}
-                  inForce={inForce}
-                  onChange={setDraft}
-                  onDiscard={discard}
-                  onPublished={() => end('')}
-                  tenant={tenant}
-                />
-              ),
-          },
           {
             id: 'suggest',
             label: 'Suggest',
@@ -165,7 +160,7 @@ function Policies({ tenant }: { tenant: string }) {
   return (
     <Frame
       about="How events are scored, and which score leads to REVIEW or BLOCK. Every version stays and can be published again."
-      action={mayEdit && draft === null && search.tab !== 'edit' && startEdit}
+      action={mayEdit && draftId === '' && startEdit}
       title="Policies"
     >
       <Tabs tabs={tabs} />

@@ -1,4 +1,5 @@
 /** A policy document as the pages change it; the server checks everything about it. */
+import { isPlain } from '#shared/core/policies/policy-changes.ts'
 
 export type Weight =
   | number
@@ -14,10 +15,21 @@ export type Suppression = {
   reason: string
 }
 
+export type SignalGroup = { cap: number; signals: string[] }
+
 export type CategoryWeights = {
   cap: number
   signals: Record<string, Weight>
-  groups?: { cap: number; signals: string[] }[]
+  /** Absent where there is none. */
+  groups?: SignalGroup[]
+}
+
+export type VelocityRule = {
+  metric: string
+  windowSeconds: number
+  threshold: number
+  weight: number
+  steps?: { above: number; weight: number }[]
 }
 
 export type PolicyDocument = {
@@ -27,6 +39,7 @@ export type PolicyDocument = {
   /** Of what the service itself saw or verified; absent in older documents. */
   serverCategories?: Record<string, CategoryWeights>
   suppressions?: Suppression[]
+  velocity?: VelocityRule[]
   floors?: { score: number; signals: string[]; need?: 'any' | 'all' }[]
   [more: string]: unknown
 }
@@ -59,12 +72,27 @@ export function fitsForm(document: PolicyDocument | null): document is PolicyDoc
   if (document === null) return false
   const { thresholds, categories, serverCategories = {} } = document
   if (typeof thresholds !== 'object' || thresholds === null) return false
-  return hasWeights(categories) && hasWeights(serverCategories)
+  const { velocity, floors } = document
+  return (
+    hasWeights(categories) &&
+    hasWeights(serverCategories) &&
+    isListOf(velocity, (rule) => isListOf(rule.steps, () => true)) &&
+    isListOf(floors, hasNames)
+  )
 }
+
+/** A list of objects, or none. */
+const isListOf = (list: unknown, fits: (one: Record<string, unknown>) => boolean): boolean =>
+  list === undefined || (Array.isArray(list) && list.every((one) => isPlain(one) && fits(one)))
+
+const hasNames = ({ signals }: Record<string, unknown>): boolean =>
+  Array.isArray(signals) && signals.every((one) => typeof one === 'string')
 
 const hasWeights = (categories: unknown): boolean =>
   isPlain(categories) &&
-  Object.values(categories).every((one) => isPlain(one) && isPlain(one.signals))
+  Object.values(categories).every(
+    (one) => isPlain(one) && isPlain(one.signals) && isListOf(one.groups, hasNames),
+  )
 
 /** What a simple rule can become. */
 export type RuleFloor = {
@@ -126,22 +154,3 @@ export function addGroup(
   const changed = { ...own, groups: [...groups, { cap, signals }] }
   return { ...document, [part]: { ...document[part], [category]: changed } }
 }
-
-export type Change = { path: string; before: string | null; after: string | null }
-
-/** What differs between two documents, by path; lists are compared as they stand. */
-export function findChanges(before: unknown, after: unknown, path = ''): Change[] {
-  if (JSON.stringify(before) === JSON.stringify(after)) return []
-  if (!isPlain(before) || !isPlain(after)) {
-    return [{ path: path === '' ? 'all' : path, before: show(before), after: show(after) }]
-  }
-  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])]
-  return keys.flatMap((key) =>
-    findChanges(before[key], after[key], path === '' ? key : `${path}.${key}`),
-  )
-}
-
-const isPlain = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-const show = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value))

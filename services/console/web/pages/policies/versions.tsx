@@ -1,22 +1,25 @@
 /** Every version of a policy with who and when; one beside it, compared with any other. */
 import { useQuery } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
+import { findChanges } from '#shared/core/policies/policy-changes.ts'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Button } from '../../components/button.tsx'
-import { Dialog, DialogActions } from '../../components/dialog.tsx'
+import { Dialog } from '../../components/dialog.tsx'
 import { CodeEditor } from '../../components/editor/code-editor.tsx'
 import { controlClasses } from '../../components/field.tsx'
 import { Id } from '../../components/id.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
 import { useUrlSearch } from '../../components/state/url-state.ts'
-import { Loaded, Refused, Skeleton } from '../../components/states.tsx'
+import { Loaded, Skeleton } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
+import { useFourEyes } from '../proposals/proposals.ts'
+import { Propose } from '../proposals/propose.tsx'
 import { ChangeList } from './changes.tsx'
-import { usePublish } from './draft-editor.tsx'
-import { findChanges, toText } from './policy-document.ts'
+import { ReasonField, usePublish } from './drafts/publish.tsx'
+import { toText } from './policy-document.ts'
 
 type Version = AnswerOf<'/admin/v1/tenants/{tenant_id}/policy/versions', 'get'>['data'][number]
 type Shown = AnswerOf<'/admin/v1/tenants/{tenant_id}/policy', 'get'>
@@ -41,8 +44,14 @@ const columns: Column<Version>[] = [
       </span>
     ),
   },
-  { id: 'who', head: 'By', width: '32%', cell: ({ created_by: by }) => by },
-  { id: 'when', head: 'When', width: '7rem', cell: ({ created_at: at }) => <Time at={at} /> },
+  {
+    id: 'why',
+    head: 'Reason',
+    width: '26%',
+    cell: ({ reason }) => <span title={reason ?? undefined}>{reason}</span>,
+  },
+  { id: 'who', head: 'By', width: '20%', cell: ({ created_by: by }) => by },
+  { id: 'when', head: 'When', width: '7.5rem', cell: ({ created_at: at }) => <Time at={at} /> },
 ]
 
 const useVersions = (tenant: string) =>
@@ -83,14 +92,14 @@ export function Versions({
   const versions = useVersions(tenant)
   const chosen = Number(search.version ?? inForce.version)
   return (
-    <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,32rem)_minmax(0,1fr)]">
+    <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,40rem)_minmax(0,1fr)]">
       <Panel title="Versions">
         <Loaded query={versions}>
           {({ data }) => (
             <Table
               columns={columns}
               label="Versions of the policy"
-              minWidth="26rem"
+              minWidth="38rem"
               onSelect={({ version }) => change({ version: String(version), against: '' })}
               rowKey={({ version }) => String(version)}
               rows={data}
@@ -167,6 +176,10 @@ function VersionDetail({
                     {shown.created_by}, <Time at={shown.created_at} />
                   </span>,
                 ],
+                ...(shown.approved_by === null
+                  ? []
+                  : [['Approved', shown.approved_by] satisfies [string, string]]),
+                ['Reason', shown.reason ?? 'none was given'],
                 ['Content', <Id key="hash" value={shown.policy_hash} />],
               ]}
             />
@@ -208,6 +221,8 @@ function Difference({ tenant, after, against }: { tenant: string; after: Shown; 
 function RollBack({ tenant, to, inForce }: { tenant: string; to: Shown; inForce: number }) {
   const may = useMay('admin')
   const [open, setOpen] = useState(false)
+  const [reason, setReason] = useState('')
+  const fourEyes = useFourEyes(tenant)
   const publish = usePublish(tenant, () => setOpen(false))
   if (!may) return null
   const close = () => {
@@ -226,19 +241,38 @@ function RollBack({ tenant, to, inForce }: { tenant: string; to: Shown; inForce:
         open={open}
         title={`Roll back to version ${to.version}`}
       >
-        <Refused error={publish.error} />
-        <DialogActions>
-          <Button disabled={publish.isPending} onClick={close}>
-            Cancel
-          </Button>
+        <ReasonField onChange={setReason} value={reason} />
+        <Propose
+          body={{ kind: 'policy', document: to.document }}
+          disabled={reason.trim() === ''}
+          error={publish.error}
+          isNeeded={fourEyes?.enabled === true}
+          onCancel={close}
+          pending={publish.isPending}
+          reason={reason}
+          tenant={tenant}
+        >
           <Button
             busy={publish.isPending}
+            disabled={reason.trim() === ''}
             look="primary"
-            onClick={() => publish.mutate({ document: to.document, ifVersion: inForce })}
+            onClick={() =>
+              publish.mutate(() =>
+                ok(
+                  api.PUT('/admin/v1/tenants/{tenant_id}/policy', {
+                    params: {
+                      path: { tenant_id: tenant },
+                      query: { if_version: inForce, reason: reason.trim() },
+                    },
+                    body: to.document,
+                  }),
+                ),
+              )
+            }
           >
             Roll back
           </Button>
-        </DialogActions>
+        </Propose>
       </Dialog>
     </>
   )

@@ -5,12 +5,19 @@ import { useState } from 'react'
 import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { ApiProblem } from '../../../api/client.ts'
 import { Button } from '../../../components/button.tsx'
-import { Dialog, DialogActions } from '../../../components/dialog.tsx'
+import { Dialog } from '../../../components/dialog.tsx'
 import { Input, Select, Textarea } from '../../../components/field.tsx'
 import { Refused, Skeleton } from '../../../components/states.tsx'
 import { useSignedIn } from '../../../shell/operator.ts'
 import { dispositionText } from '../../alert/disposition.tsx'
-import { type BulkChange, type BulkTarget, countQuery, useStartBulk } from './bulk-jobs.ts'
+import { Propose } from '../../proposals/propose.tsx'
+import {
+  type BulkChange,
+  type BulkTarget,
+  countQuery,
+  toBulkBody,
+  useStartBulk,
+} from './bulk-jobs.ts'
 
 export type BulkSets = BulkChange['sets']
 
@@ -85,9 +92,15 @@ export function BulkDialog({
             )
           )}
         </div>
-        {beside === undefined && <Refused error={start.error ?? count.error} />}
-        <DialogActions>
-          <Button onClick={onClose}>Cancel</Button>
+        <Refused error={count.error} />
+        <Propose
+          body={{ kind: 'bulk', change: toBulkBody(target, tidy(change), count.data ?? 0) }}
+          disabled={!count.data}
+          error={beside === undefined ? start.error : null}
+          onCancel={onClose}
+          pending={start.isPending}
+          tenant={tenant}
+        >
           <Button
             busy={start.isPending || count.isFetching}
             disabled={!count.data}
@@ -96,7 +109,7 @@ export function BulkDialog({
           >
             {toAction(change, count.data)}
           </Button>
-        </DialogActions>
+        </Propose>
       </form>
     </Dialog>
   )

@@ -79,6 +79,12 @@ export type BulkChange =
   | { sets: 'disposition'; disposition: Disposition; note: string | null }
   | { sets: 'assignee'; assignee: string | null }
 
+/** The body of the call, which is also that of a proposal. */
+export function toBulkBody(target: BulkTarget, change: BulkChange, count: number) {
+  const { sets: _, ...to } = change
+  return { ...target, ...to, expected_count: count }
+}
+
 /** Begins a job; the server refuses when another number of alerts matches by then. */
 export const useStartBulk = (tenant: string) =>
   useMutation({
@@ -92,17 +98,17 @@ export const useStartBulk = (tenant: string) =>
       count: number
     }) => {
       const params = { path: { tenant_id: tenant } }
-      const { sets, ...to } = change
-      const body = { ...target, ...to, expected_count: count }
-      return sets === 'disposition'
+      const body = toBulkBody(target, change, count)
+      const path = '/admin/v1/tenants/{tenant_id}/alerts' as const
+      return change.sets === 'disposition'
         ? ok(
-            api.POST('/admin/v1/tenants/{tenant_id}/alerts/bulk-disposition', {
+            api.POST(`${path}/bulk-disposition`, {
               params,
               body: body as typeof body & { disposition: Disposition },
             }),
           )
         : ok(
-            api.POST('/admin/v1/tenants/{tenant_id}/alerts/bulk-assign', {
+            api.POST(`${path}/bulk-assign`, {
               params,
               body: body as typeof body & { assignee: string | null },
             }),

@@ -1,9 +1,15 @@
 /** How far a change of many alerts is, with a way to cancel it, and to undo it once it has ended. */
+import { lazy, Suspense } from 'react'
+import { ApiProblem } from '../../../api/client.ts'
 import { Button, IconButton } from '../../../components/button.tsx'
 import { toastFailure } from '../../../components/toast.tsx'
 import { useMay } from '../../../shell/operator.ts'
 import { type BulkJob, undoableOf, useCancelBulk, useUndoBulk } from './bulk-jobs.ts'
 import { bulkProgress } from './bulk-text.ts'
+
+const UndoProposal = lazy(() =>
+  import('./undo-proposal.tsx').then((file) => ({ default: file.UndoProposal })),
+)
 
 export function BulkProgress({
   job,
@@ -43,7 +49,9 @@ export function BulkActions({ job, onUndo }: { job: BulkJob; onUndo?: (jobId: st
   const cancel = useCancelBulk()
   const undo = useUndoBulk()
   const undoable = undoableOf(job)
-  const onError = ({ message }: Error) => toastFailure(`Bulk change: ${message}`)
+  const onError = (error: Error) => {
+    if (!needsApproval(error)) toastFailure(`Bulk change: ${error.message}`)
+  }
   if (!useMay('analyst')) return null
   return (
     <>
@@ -67,6 +75,19 @@ export function BulkActions({ job, onUndo }: { job: BulkJob; onUndo?: (jobId: st
           {job.undo_of === null ? 'Undo' : 'Go on'}
         </Button>
       )}
+      {undoable !== null && needsApproval(undo.error) && (
+        <Suspense>
+          <UndoProposal
+            error={undo.error}
+            jobId={undoable}
+            onClose={undo.reset}
+            tenant={job.tenant_id}
+          />
+        </Suspense>
+      )}
     </>
   )
 }
+
+const needsApproval = (error: unknown): boolean =>
+  error instanceof ApiProblem && error.code === 'approval_required'

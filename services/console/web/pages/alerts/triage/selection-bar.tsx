@@ -5,7 +5,7 @@ import { type Disposition, dispositions } from '#shared/core/alerts/dispositions
 import { Button } from '../../../components/button.tsx'
 import { useMay } from '../../../shell/operator.ts'
 import { dispositionText } from '../../alert/disposition.tsx'
-import { BulkDialog } from '../bulk/bulk-dialog.tsx'
+import { BulkDialog } from '../bulk/lazy-bulk-dialog.tsx'
 
 export function SelectionBar({
   tenant,

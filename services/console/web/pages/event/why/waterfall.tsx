@@ -12,6 +12,7 @@ import { SignalName } from '../../../components/signal-name.tsx'
 import type { Explanation } from '../explanation.ts'
 import { type Bar, type Reason, toBars } from './bars.ts'
 import { type Note, signalsOf, toReasonNotes } from './evidence.ts'
+import { WeightLink } from './weight-link.tsx'
 
 type Signal = Explanation['steps']['signals'][number]
 type Thresholds = Explanation['steps']['thresholds']
@@ -80,6 +81,7 @@ function Row({
   const scored = signals.filter(({ signal }) => paths.includes(signal))
   const points = signals.length === 0 ? null : scored.reduce((sum, one) => sum + one.points, 0)
   const notes = toReasonNotes(reason, points)
+  const { metric } = reason.evidence
   return (
     <li className={classes(gridClasses, 'border-line border-t py-2')}>
       <div className="min-w-0">
@@ -102,6 +104,11 @@ function Row({
               signal={signals.find((one) => one.signal === path)}
             />
           ))}
+          {typeof metric === 'string' && paths.length === 0 && (
+            <li>
+              <WeightLink of={metric.replaceAll('_', ' ')} weight={`velocity.${metric}`} />
+            </li>
+          )}
           {notes.map((note) => (
             <NoteLine key={note.text} note={note} />
           ))}
@@ -116,6 +123,7 @@ function SignalLine({ path, signal }: { path: string; signal: Signal | undefined
   return (
     <li className="flex flex-wrap items-baseline gap-x-2">
       <SignalName path={path} />
+      <WeightLink of={path} weight={path} />
       {signal && (
         <>
           <code className="font-mono text-muted break-all">= {JSON.stringify(signal.value)}</code>

@@ -8,12 +8,13 @@ import { api, ok } from '../../../api/client.ts'
 import { type Tenant, tenantQuery } from '../../../api/tenants.ts'
 import { Badge } from '../../../components/badge.tsx'
 import { Button } from '../../../components/button.tsx'
-import { Dialog, DialogActions } from '../../../components/dialog.tsx'
+import { Dialog } from '../../../components/dialog.tsx'
 import { Facts, Panel } from '../../../components/page.tsx'
-import { Refused } from '../../../components/states.tsx'
 import { Time } from '../../../components/time/time.tsx'
 import { counted } from '../../../components/words.ts'
 import { useMay } from '../../../shell/operator.ts'
+import { useFourEyes } from '../../proposals/proposals.ts'
+import { Propose } from '../../proposals/propose.tsx'
 import { useCoverage } from './coverage.ts'
 
 type Change = 'rotate' | 'drop' | 'off' | 'on'
@@ -66,6 +67,7 @@ export function InstallsPanel({ tenant }: { tenant: Tenant }) {
   const { tenant_id: tenantId, install_roots: roots, shared_secret_off: isOff } = tenant
   const [asked, setAsked] = useState<Change | null>(null)
   const change = useChange(tenantId)
+  const fourEyes = useFourEyes(tenantId)
   const mayChange = useMay('admin')
   const close = () => {
     setAsked(null)
@@ -109,11 +111,17 @@ export function InstallsPanel({ tenant }: { tenant: Tenant }) {
           title={questions[asked].title}
         >
           {asked === 'off' && <Refusable tenantId={tenantId} />}
-          <Refused error={change.error} />
-          <DialogActions>
-            <Button disabled={change.isPending} onClick={close}>
-              Cancel
-            </Button>
+          <Propose
+            body={{
+              kind: 'install_root',
+              action: asked === 'rotate' ? 'rotate' : 'drop_previous',
+            }}
+            error={change.error}
+            isNeeded={fourEyes?.enabled === true && (asked === 'rotate' || asked === 'drop')}
+            onCancel={close}
+            pending={change.isPending}
+            tenant={tenantId}
+          >
             <Button
               busy={change.isPending}
               look={asked === 'on' || asked === 'rotate' ? 'primary' : 'danger'}
@@ -121,7 +129,7 @@ export function InstallsPanel({ tenant }: { tenant: Tenant }) {
             >
               {questions[asked].label}
             </Button>
-          </DialogActions>
+          </Propose>
         </Dialog>
       )}
     </Panel>

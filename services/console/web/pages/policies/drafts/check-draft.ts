@@ -1,15 +1,10 @@
-/**
- * The draft of a tenant's policy: its text, the version that it is based on, and what the server
- * says about it. It lasts as long as its page.
- */
+/** What the server says about the text of a draft. */
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useMemo, useState } from 'react'
-import { type ApiProblem, api, ok, type ProblemDetail } from '../../api/client.ts'
-import type { Fault } from '../../components/editor/editor-options.ts'
-import { findPlace } from './json-places.ts'
-import { parseDocument, toText } from './policy-document.ts'
-
-export type Draft = { text: string; baseVersion: number; baseText: string }
+import { type ApiProblem, api, ok, type ProblemDetail } from '../../../api/client.ts'
+import type { Fault } from '../../../components/editor/editor-options.ts'
+import { findPlace } from '../json-places.ts'
+import { parseDocument } from '../policy-document.ts'
 
 const typingMs = 400
 
@@ -63,9 +58,3 @@ export const toFaults = (text: string, errors: ProblemDetail[]): Fault[] =>
       at === undefined ? findPlace(text, path) : { from: Number(at), to: Number(at) + 1 }
     return { ...place, message: path === '$' ? message : `${path} ${message}` }
   })
-
-export const startDraft = (version: number, document: unknown, baseVersion = version): Draft => ({
-  text: toText(document),
-  baseVersion,
-  baseText: toText(document),
-})

@@ -1,10 +1,10 @@
 /** Suppressions of a draft: signals that score nothing for an SDK version until a date. */
-import { Button } from '../../components/button.tsx'
-import { Input } from '../../components/field.tsx'
-import type { Search } from '../../components/state/url-state.ts'
-import { MomentInput } from '../../components/time/moment-input.tsx'
-import { serverNowMs } from '../../components/time/server-clock.ts'
-import type { FormProps, PolicyDocument, Suppression } from './policy-document.ts'
+import { Button } from '../../../components/button.tsx'
+import type { Search } from '../../../components/state/url-state.ts'
+import { MomentInput } from '../../../components/time/moment-input.tsx'
+import { serverNowMs } from '../../../components/time/server-clock.ts'
+import type { FormProps, PolicyDocument, Suppression } from '../policy-document.ts'
+import { CheckedInput } from './checked-input.tsx'
 
 const dayMs = 86_400_000
 const usualDays = 14
@@ -42,7 +42,7 @@ export function SuppressionList({ document, errorOf, onChange }: FormProps) {
   const change = (next: Suppression[]) => onChange({ ...document, suppressions: next })
   const add = () => change([...list, { signals: [], sdkVersions: [], expiresAt: null, reason: '' }])
   return (
-    <section aria-label="Suppressions" className="grid gap-2">
+    <section aria-label="Suppressions" className="grid grid-cols-[minmax(0,1fr)] gap-2">
       <div className="flex items-center justify-between gap-2">
         <h3 className="font-medium">Suppressions</h3>
         <Button icon="plus" onClick={add} small>
@@ -82,8 +82,8 @@ function SuppressionRow({
     onChange(text.trim() === '' ? others : { ...value, [name]: next })
   }
   return (
-    <div className="grid items-start gap-3 rounded-md border border-line p-3 sm:grid-cols-2 lg:grid-cols-5">
-      <Input
+    <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-3 rounded-md border border-line p-3 sm:grid-cols-2 lg:grid-cols-5">
+      <CheckedInput
         error={errorOf('.signals') ?? errorOf('.signals[0]')}
         label="Signals"
         mono
@@ -93,14 +93,14 @@ function SuppressionRow({
         placeholder="root.su_binary"
         value={(value.signals ?? []).join(',')}
       />
-      <Input
+      <CheckedInput
         error={errorOf('.sdkVersions') ?? errorOf('.sdkVersions[0]')}
         label="SDK versions"
         onChange={({ target }) => setList('sdkVersions', target.value)}
         placeholder="all"
         value={(value.sdkVersions ?? []).join(',')}
       />
-      <Input
+      <CheckedInput
         error={errorOf('.platforms') ?? errorOf('.platforms[0]')}
         label="Platforms"
         onChange={({ target }) => setList('platforms', target.value)}
@@ -117,9 +117,9 @@ function SuppressionRow({
         }
         value={value.expiresAt?.slice(0, 10) ?? ''}
       />
-      <div className="grid gap-2">
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-2">
         <div>
-          <Input
+          <CheckedInput
             error={errorOf('.reason')}
             label="Reason"
             onChange={({ target }) => onChange({ ...value, reason: target.value })}

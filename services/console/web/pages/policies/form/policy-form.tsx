@@ -1,13 +1,21 @@
-/** The thresholds, caps and weights of a draft as a form; every change goes into its JSON. */
+/**
+ * The thresholds, rules, floors, caps, groups and weights of a draft as a form; every change goes
+ * into its JSON.
+ */
 import { useQuery } from '@tanstack/react-query'
-import { type AnswerOf, api, ok } from '../../api/client.ts'
-import { Badge } from '../../components/badge.tsx'
-import { classes } from '../../components/classes.ts'
-import { controlClasses, Input } from '../../components/field.tsx'
-import { seenByServerText } from '../../components/signal-name.tsx'
-import { Loaded } from '../../components/states.tsx'
-import type { CategoryWeights, FormProps, Weight } from './policy-document.ts'
+import { type AnswerOf, api, ok } from '../../../api/client.ts'
+import { Badge } from '../../../components/badge.tsx'
+import { classes } from '../../../components/classes.ts'
+import { controlClasses } from '../../../components/field.tsx'
+import { seenByServerText } from '../../../components/signal-name.tsx'
+import { useUrlSearch } from '../../../components/state/url-state.ts'
+import { Loaded } from '../../../components/states.tsx'
+import type { CategoryWeights, FormProps, Weight } from '../policy-document.ts'
+import { CheckedInput, toPoints, useFocusWithin } from './checked-input.tsx'
+import { FloorForm } from './floor-form.tsx'
+import { GroupForm } from './group-form.tsx'
 import { SuppressionList } from './suppressions.tsx'
+import { useWanted, VelocityForm } from './velocity-form.tsx'
 
 type Catalog = AnswerOf<'/admin/v1/tenants/{tenant_id}/signals', 'get'>
 type Category = Catalog['categories'][number]
@@ -24,18 +32,20 @@ export function PolicyForm(props: FormProps) {
       ),
   })
   const { review, block } = document.thresholds
+  // A link may lead to the weight of a signal, or to a rule.
+  const wanted = useUrlSearch()[0].weight ?? ''
   const setThreshold = (name: 'review' | 'block', text: string) =>
     onChange({ ...document, thresholds: { ...document.thresholds, [name]: toPoints(text) } })
   return (
-    <div className="grid gap-4">
-      <div className="grid items-start gap-4 sm:grid-cols-3">
-        <Input
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
+      <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-4 sm:grid-cols-3">
+        <CheckedInput
           error={errorOf('$.name')}
           label="Name"
           onChange={({ target }) => onChange({ ...document, name: target.value })}
           value={document.name ?? ''}
         />
-        <Input
+        <CheckedInput
           error={errorOf('$.thresholds.review') ?? errorOf('$.thresholds')}
           hint="REVIEW from this score."
           label="Review from"
@@ -45,7 +55,7 @@ export function PolicyForm(props: FormProps) {
           type="number"
           value={review ?? ''}
         />
-        <Input
+        <CheckedInput
           error={errorOf('$.thresholds.block')}
           hint="BLOCK from this score; 101 is never."
           label="Block from"
@@ -57,11 +67,19 @@ export function PolicyForm(props: FormProps) {
         />
       </div>
       <SuppressionList {...props} />
+      <VelocityForm {...props} wanted={wanted} />
+      <FloorForm {...props} />
+      <h3 className="font-medium">Weights</h3>
       <Loaded query={catalog}>
         {({ categories }) => (
-          <div className="grid gap-2">
+          <div className="grid grid-cols-[minmax(0,1fr)] gap-2">
             {categories.map((category) => (
-              <CategoryForm key={category.category} {...props} category={category} />
+              <CategoryForm
+                key={category.category}
+                {...props}
+                category={category}
+                wanted={wanted}
+              />
             ))}
           </div>
         )}
@@ -69,10 +87,6 @@ export function PolicyForm(props: FormProps) {
     </div>
   )
 }
-
-/** An empty field is no number, which the server then names. */
-const toPoints = (text: string): number =>
-  text === '' ? (null as unknown as number) : Number(text)
 
 /** A category of the server in a document without it. */
 const unweighed: CategoryWeights = { cap: 0, signals: {} }
@@ -83,7 +97,8 @@ function CategoryForm({
   base,
   errorOf,
   onChange,
-}: FormProps & { category: Category }) {
+  wanted,
+}: FormProps & { category: Category; wanted: string }) {
   const isServer = seenBy === 'server'
   const member = isServer ? 'serverCategories' : 'categories'
   // A document that does not weigh what the server sees may begin to.
@@ -99,7 +114,10 @@ function CategoryForm({
   const changed = JSON.stringify(own) !== JSON.stringify(before ?? (isServer ? unweighed : before))
   const weighing = Object.keys(own.signals).length
   return (
-    <details className="rounded-md border border-line" open={changed}>
+    <details
+      className="rounded-md border border-line"
+      open={changed || wanted.startsWith(`${category}.`)}
+    >
       <summary className="flex min-h-10 flex-wrap items-center gap-x-3 px-3 py-1">
         <span className="font-medium">{category}</span>
         {isServer && <Badge tone="neutral">{seenByServerText}</Badge>}
@@ -108,9 +126,9 @@ function CategoryForm({
         </span>
         {changed && <Badge tone="accent">changed</Badge>}
       </summary>
-      <div className="grid gap-2 border-line border-t p-3">
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-2 border-line border-t p-3">
         <div className="max-w-48">
-          <Input
+          <CheckedInput
             error={errorOf(`$.${member}.${category}.cap`)}
             label={`Cap of ${category}`}
             max={100}
@@ -120,9 +138,17 @@ function CategoryForm({
             value={own.cap ?? ''}
           />
         </div>
-        <ul className="grid gap-px">
+        <GroupForm
+          category={category}
+          errorOf={errorOf}
+          onChange={change}
+          path={`$.${member}.${category}`}
+          weights={own}
+        />
+        <ul className="grid grid-cols-[minmax(0,1fr)] gap-px">
           {signals.map((signal) => (
             <SignalRow
+              isWanted={wanted === signal.signal}
               before={before?.signals?.[signal.name]}
               error={errorOf(`$.${member}.${category}.signals.${signal.name}`)}
               key={signal.name}
@@ -142,17 +168,29 @@ function SignalRow({
   weight,
   before,
   error,
+  isWanted,
   onChange,
 }: {
   signal: Category['signals'][number]
+  /** Whether a link led to it. */
+  isWanted: boolean
   weight: Weight | undefined
   before: Weight | undefined
   error: string | undefined
   onChange: (weight: Weight | null) => void
 }) {
   const changed = JSON.stringify(weight) !== JSON.stringify(before)
+  const row = useWanted<HTMLLIElement>(isWanted)
+  const { isWithin, ...focus } = useFocusWithin()
   return (
-    <li className="flex min-h-9 flex-wrap items-center gap-x-4 gap-y-1 py-0.5">
+    <li
+      {...focus}
+      className={classes(
+        'flex min-h-9 flex-wrap items-center gap-x-4 gap-y-1 py-0.5',
+        isWanted && 'bg-accent-soft',
+      )}
+      ref={row}
+    >
       <span className="min-w-40 flex-1" title={signal.description}>
         <span className="font-mono text-sm">{signal.name}</span>
         <span className="block truncate text-muted text-xs">{signal.description}</span>
@@ -163,7 +201,7 @@ function SignalRow({
         </span>
       )}
       <WeightInputs label={signal.signal} onChange={onChange} type={signal.type} weight={weight} />
-      {error !== undefined && (
+      {error !== undefined && !isWithin && (
         <span className="w-full text-bad text-sm" role="alert">
           {error}
         </span>

@@ -1,39 +1,44 @@
 /** The editor of a draft: form or JSON, changes, thresholds, its backtest, and publishing it. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { lazy, Suspense, useMemo, useState } from 'react'
-import { ApiProblem, api, ok } from '../../api/client.ts'
-import { Badge } from '../../components/badge.tsx'
-import { Button } from '../../components/button.tsx'
-import { Dialog, DialogActions } from '../../components/dialog.tsx'
-import { CodeEditor } from '../../components/editor/code-editor.tsx'
-import { Checkbox } from '../../components/field.tsx'
-import { Panel } from '../../components/page.tsx'
-import { Empty, Refused, Skeleton } from '../../components/states.tsx'
-import { Tabs } from '../../components/tabs.tsx'
-import { toast } from '../../components/toast.tsx'
-import { useMay } from '../../shell/operator.ts'
-import { BacktestPanel, Judged } from './backtest-panel.tsx'
-import { type Report, useBacktest } from './backtest-run.ts'
-import { ChangeList } from './changes.tsx'
-import { OutcomeMoves } from './known-outcomes.tsx'
-import { findChanges, fitsForm, parseDocument, toText } from './policy-document.ts'
-import { PolicyForm } from './policy-form.tsx'
-import { type Draft, toFaults, useCheck } from './use-draft.ts'
+import { lazy, Suspense, useMemo } from 'react'
+import { findChanges } from '#shared/core/policies/policy-changes.ts'
+import { api, ok } from '../../../api/client.ts'
+import { Badge } from '../../../components/badge.tsx'
+import { Button } from '../../../components/button.tsx'
+import { CodeEditor } from '../../../components/editor/code-editor.tsx'
+import { Input } from '../../../components/field.tsx'
+import { Panel } from '../../../components/page.tsx'
+import { Empty, Refused, Skeleton } from '../../../components/states.tsx'
+import { Tabs } from '../../../components/tabs.tsx'
+import { toast } from '../../../components/toast.tsx'
+import { useMay } from '../../../shell/operator.ts'
+import { BacktestPanel } from '../backtest-panel.tsx'
+import { ChangeList } from '../changes.tsx'
+import { PolicyForm } from '../form/policy-form.tsx'
+import { fitsForm, parseDocument, toText } from '../policy-document.ts'
+import { toFaults, useCheck } from './check-draft.ts'
+import { Publish } from './publish.tsx'
+import type { Draft, SaveState, StoredDraft } from './use-draft.ts'
 
 const ThresholdPicker = lazy(() =>
-  import('./picker/threshold-picker.tsx').then((file) => ({ default: file.ThresholdPicker })),
+  import('../picker/threshold-picker.tsx').then((file) => ({ default: file.ThresholdPicker })),
 )
 
 export function DraftEditor({
   tenant,
+  stored,
   draft,
+  saved,
   inForce,
   onChange,
   onDiscard,
   onPublished,
 }: {
   tenant: string
+  /** The draft as the server has it, and as it is typed. */
+  stored: StoredDraft
   draft: Draft
+  saved: SaveState
   inForce: { version: number; document: unknown }
   onChange: (draft: Draft) => void
   onDiscard: () => void
@@ -48,37 +53,47 @@ export function DraftEditor({
   const errorOf = (path: string) => check.errors.find((error) => error.path === path)?.message
   const valid = check.state === 'valid' && changes.length > 0
   return (
-    <div className="grid gap-4">
-      {draft.baseVersion !== inForce.version && (
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
+      {draft.base_version !== inForce.version && (
         <Conflict
           draft={draft}
           inForce={inForce.version}
           onDiscard={onDiscard}
-          onRebase={() => onChange({ ...draft, baseVersion: inForce.version })}
+          onRebase={() => onChange({ ...draft, base_version: inForce.version })}
         />
       )}
       <Panel
         action={
           <div className="flex flex-wrap items-center gap-2">
+            <Saved state={saved} />
             <CheckState count={check.errors.length} state={check.state} />
             <Button onClick={onDiscard}>Discard</Button>
             <ShadowButton document={document} tenant={tenant} valid={valid} />
             <Publish
               changes={changes.length}
-              draft={draft}
               onPublished={onPublished}
+              stored={stored}
               tenant={tenant}
-              valid={valid}
+              valid={valid && saved === 'saved'}
             />
           </div>
         }
-        title={`Draft from version ${draft.baseVersion}`}
+        title={`Draft from version ${draft.base_version}`}
       >
         {check.state === 'failed' && (
           <div className="p-3">
             <Refused error={check.error} />
           </div>
         )}
+        <div className="grid gap-1 border-line border-b px-4 py-3">
+          <Input
+            hint={`Begun by ${stored.created_by}, last changed by ${stored.updated_by}.`}
+            label="What this draft is for"
+            maxLength={500}
+            onChange={({ target }) => onChange({ ...draft, comment: target.value })}
+            value={draft.comment}
+          />
+        </div>
         <div className="px-4 pt-1 pb-4">
           <Tabs
             name="mode"
@@ -156,6 +171,22 @@ export function DraftEditor({
   )
 }
 
+const savedTexts: Record<SaveState, string> = {
+  saved: 'Saved',
+  saving: 'Saving',
+  failed: 'Not saved',
+  conflict: 'Not saved',
+}
+
+function Saved({ state }: { state: SaveState }) {
+  const isBad = state === 'failed' || state === 'conflict'
+  return (
+    <span aria-live="polite" className={isBad ? 'text-bad text-sm' : 'text-muted text-sm'}>
+      {savedTexts[state]}
+    </span>
+  )
+}
+
 function CheckState({ state, count }: { state: string; count: number }) {
   return (
     <span aria-live="polite">
@@ -188,7 +219,7 @@ function Conflict({
       role="alert"
     >
       <p className="flex-1">
-        Version {inForce} is in force; this draft began from version {draft.baseVersion}. The tab
+        Version {inForce} is in force; this draft began from version {draft.base_version}. The tab
         Changes compares with version {inForce}: publishing would undo what differs there.
       </p>
       <Button onClick={onRebase} small>
@@ -232,123 +263,4 @@ function ShadowButton({
       Run as shadow
     </Button>
   )
-}
-
-function Publish({
-  tenant,
-  draft,
-  valid,
-  changes,
-  onPublished,
-}: {
-  tenant: string
-  draft: Draft
-  valid: boolean
-  changes: number
-  onPublished: () => void
-}) {
-  const may = useMay('admin')
-  const backtest = useBacktest(tenant)
-  const [open, setOpen] = useState(false)
-  const [anyway, setAnyway] = useState(false)
-  const client = useQueryClient()
-  const tested = backtest?.report != null && backtest.request.text === draft.text
-  const publish = usePublish(tenant, () => {
-    setOpen(false)
-    onPublished()
-  })
-  if (!may) return null
-  const isConflict = publish.error instanceof ApiProblem && publish.error.code === 'policy_conflict'
-  const close = () => {
-    setOpen(false)
-    publish.reset()
-    if (isConflict) void client.invalidateQueries({ queryKey: ['policy', tenant] })
-  }
-  return (
-    <>
-      <Button disabled={!valid} look="primary" onClick={() => setOpen(true)}>
-        Publish
-      </Button>
-      <Dialog
-        description={`${changes} ${changes === 1 ? 'change' : 'changes'} against version ${draft.baseVersion}. Every edge scores by the new version when this is done.`}
-        locked={publish.isPending}
-        onClose={close}
-        open={open}
-        title="Publish this policy"
-      >
-        {tested ? (
-          <>
-            <p>{summarize(backtest.report!)}</p>
-            <Judged rows={backtest.report!.by_disposition} />
-            <OutcomeMoves moves={backtest.report!.outcomes} />
-          </>
-        ) : (
-          <Checkbox
-            checked={anyway}
-            hint="Its backtest would show for which sessions it changes something."
-            label="Publish this draft without a backtest"
-            onChange={({ target }) => setAnyway(target.checked)}
-          />
-        )}
-        <Refused error={publish.error} />
-        {isConflict && (
-          <p>
-            Nothing was overwritten. Close this dialog to compare your draft with the new version.
-          </p>
-        )}
-        <DialogActions>
-          <Button disabled={publish.isPending} onClick={close}>
-            {isConflict ? 'Compare' : 'Cancel'}
-          </Button>
-          {!isConflict && (
-            <Button
-              busy={publish.isPending}
-              disabled={!tested && !anyway}
-              look="primary"
-              onClick={() =>
-                publish.mutate({
-                  document: parseDocument(draft.text),
-                  ifVersion: draft.baseVersion,
-                })
-              }
-            >
-              Publish
-            </Button>
-          )}
-        </DialogActions>
-      </Dialog>
-    </>
-  )
-}
-
-const summarize = ({ changes, events }: Report): string =>
-  `The backtest of this draft, sessions: ${changes.new} new, ${changes.gone} gone, ` +
-  `${changes.stricter} stricter, ${changes.milder} milder, of ` +
-  `${events.toLocaleString('en')} events.`
-
-/** Puts a document in force unless another version is by now. */
-export function usePublish(tenant: string, onDone: () => void) {
-  const client = useQueryClient()
-  return useMutation({
-    mutationFn: ({ document, ifVersion }: { document: unknown; ifVersion: number }) =>
-      ok(
-        api.PUT('/admin/v1/tenants/{tenant_id}/policy', {
-          params: { path: { tenant_id: tenant }, query: { if_version: ifVersion } },
-          body: document,
-        }),
-      ),
-    onSuccess: async ({ version, confirmed_edges: edges }) => {
-      onDone()
-      await Promise.all(
-        [
-          ['policy', tenant],
-          ['signals', tenant],
-          ['tenant', tenant],
-        ].map((queryKey) => client.invalidateQueries({ queryKey })),
-      )
-      toast(
-        `Version ${version} is in force on ${edges.length} ${edges.length === 1 ? 'edge' : 'edges'}.`,
-      )
-    },
-  })
 }
