@@ -3255,6 +3255,7 @@ export interface paths {
                                 from?: string;
                                 to?: string;
                                 updated_after?: string;
+                                case_id?: string;
                                 assignee?: "none" | string;
                             };
                             alert_ids?: string[];
@@ -3278,6 +3279,7 @@ export interface paths {
                                 from?: string;
                                 to?: string;
                                 updated_after?: string;
+                                case_id?: string;
                                 assignee?: "none" | string;
                             };
                             alert_ids?: string[];
