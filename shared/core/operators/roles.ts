@@ -217,17 +217,17 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /tenants/:tenant_id/case-rules': viewer,
   'PUT /tenants/:tenant_id/case-rules': adminStepUp,
   'GET /cases/:case_id': viewer,
-  'POST /cases/:case_id/judgement': analyst,
+  'POST /cases/:case_id/judgement': { ...analyst, guarded: 'bulk' },
   'PUT /cases/:case_id/snooze': analyst,
   'PUT /cases/:case_id/assignee': analyst,
   'POST /cases/:case_id/notes': analyst,
   'POST /cases/:case_id/merge': analyst,
   'POST /cases/:case_id/split': analyst,
-  'PUT /cases/:case_id/presence': viewer,
-  'DELETE /cases/:case_id/presence': viewer,
+  'PUT /cases/:case_id/presence': analyst,
+  'DELETE /cases/:case_id/presence': analyst,
   'GET /tenants/:tenant_id/saved-views': viewer,
-  'POST /tenants/:tenant_id/saved-views': viewer,
-  'DELETE /tenants/:tenant_id/saved-views/:view_id': viewer,
+  'POST /tenants/:tenant_id/saved-views': analyst,
+  'DELETE /tenants/:tenant_id/saved-views/:view_id': analyst,
 }
 
 /**

@@ -9,6 +9,7 @@ import { describeFault } from '#shared/core/http/fault-messages.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { type LabelBody, labelBody } from '#shared/core/outcomes/label-schemas.ts'
 import { setDispositions } from '#shared/io/alerts/set-dispositions.ts'
+import { claimChange } from '#shared/io/approvals/claim-change.ts'
 import { addListEntry } from '#shared/io/lists/change-lists.ts'
 import { addLabels } from '#shared/io/outcomes/change-labels.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
@@ -24,7 +25,8 @@ export type Judgement = CaseOfScope & {
 }
 
 /**
- * @throws Problem case_not_found; case_changed when its alerts changed since `expected_version`;
+ * @throws Problem case_not_found; approval_required for more alerts than the tenant lets one person
+ *   judge at once; case_changed when its alerts changed since `expected_version`;
  *   conflict when it was merged, has too many open alerts, or is about too many devices or users
  *   to label or list; invalid_body for a label or an entry that cannot be
  */
@@ -36,6 +38,7 @@ export function judgeCase(db: Session, wanted: Judgement): Promise<Judged> {
     requireUnchanged(row, judgement.expected_version)
     const alertIds = await findOpenAlerts(tx, row)
     const { tenant_id: tenantId } = row
+    await claimChange(tx, { tenantId, kind: 'bulk', alerts: alertIds.length, actor })
     const changed = await setDispositions(tx, {
       tenantId,
       alerts: alertIds.map((alertId) => ({ alertId, disposition })),

@@ -101,6 +101,11 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
         `/tenants/${tenant}/four-eyes`,
         { enabled: true, bulk_above: 1 },
       ])
+      const { rows } = await rig.postgres.query<{ case_id: string }>(
+        'select distinct case_id from alerts where tenant_id = $1',
+        [tenant],
+      )
+      expect(rows).toHaveLength(1)
       const bodies: Record<string, unknown> = {
         'PUT /tenants/:tenant_id/policy': strict('direct'),
         'POST /tenants/:tenant_id/drafts/:draft_id/publish': { reason: 'why', revision: 1 },
@@ -115,6 +120,7 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
           assignee: null,
         },
         'POST /bulk-jobs/:job_id/undo': {},
+        'POST /cases/:case_id/judgement': { disposition: 'CONFIRMED' },
         'PUT /tenants/:tenant_id/four-eyes': { enabled: false },
       }
       const guarded = Object.entries(endpointAccess).filter(
@@ -141,6 +147,7 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
           .replace(':tenant_id', tenant)
           .replace(':draft_id', draft.draft_id)
           .replace(':job_id', done.job_id)
+          .replace(':case_id', rows[0]!.case_id)
         const answer = await callAs(ana, method, to, bodies[name])
         expect([name, answer.status, answer.body.code]).toEqual([name, 409, 'approval_required'])
         expect(answer.body.detail).toContain(`/tenants/${tenant}/proposals`)

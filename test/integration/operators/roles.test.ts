@@ -161,6 +161,7 @@ describe('the table of roles', () => {
       'POST /operators/:operator_id/reset',
       'GET /operators/invitations',
       'POST /operators/invitations',
+      'DELETE /operators/invitations/:invitation_id',
       'GET /audit',
       'POST /secrets/rewrap',
       'POST /verdict-keys/rotate',

@@ -55,7 +55,7 @@ export function CaseDetail({
           </span>
           <DueBadge nowMs={now} of={shown} />
           <CaseStateBadge of={shown} />
-          {record && <Presence caseId={shown.case_id} />}
+          {record && mayJudge && <Presence caseId={shown.case_id} />}
         </div>
       </div>
       {mayJudge && (

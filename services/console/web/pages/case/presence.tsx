@@ -1,4 +1,4 @@
-/** Who has a case open: the page says it while it is shown, and reads who else has. */
+/** Who of those who judge has a case open: the page says it while it is shown, and reads it. */
 import { useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { api, ok } from '../../api/client.ts'

@@ -2,7 +2,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { useRef, useSyncExternalStore } from 'react'
 import { api, ok } from '../../api/client.ts'
-import { toast } from '../../components/toast.tsx'
+import { toast, toastFailure } from '../../components/toast.tsx'
 import type { Case } from '../case/case.ts'
 import { toNextBody } from './filters/filter-values.ts'
 
@@ -31,7 +31,7 @@ export function useNextCase(
       handed.current.set(found.case_id, found)
       open(found.case_id)
     },
-    onError: (error) => toast(`No next case: ${error.message}`),
+    onError: (error) => toastFailure(`No next case: ${error.message}`),
   })
   return {
     get: () => {

@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { Button } from '../../../components/button.tsx'
 import { Icon } from '../../../components/icons.tsx'
 import { Menu, MenuItem, MenuLine } from '../../../components/menu.tsx'
-import { toast } from '../../../components/toast.tsx'
+import { toast, toastFailure } from '../../../components/toast.tsx'
 import { counted } from '../../../components/words.ts'
 import { useSignedIn } from '../../../shell/operator.ts'
 import { type Case, readCaseAgain, showCase } from '../case.ts'
@@ -37,7 +37,7 @@ export function CaseMenu({ shown, onOpen }: { shown: Case; onOpen: (caseId: stri
   const reopen = () =>
     reopenAlerts(client, { shown, count: shown.alerts - shown.open_alerts }).then(
       (alerts) => toast(`Case opened again: ${counted(alerts, 'alert')}`),
-      (error: Error) => toast(`Not saved: ${error.message}`),
+      (error: Error) => toastFailure(`Not saved: ${error.message}`),
     )
   const isOpen = shown.state === 'OPEN'
   return (

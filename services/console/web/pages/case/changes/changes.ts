@@ -5,7 +5,7 @@
 import { type QueryClient, useQueryClient } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { ApiProblem, api, ok } from '../../../api/client.ts'
-import { dismissToast, toast } from '../../../components/toast.tsx'
+import { dismissToast, toast, toastFailure } from '../../../components/toast.tsx'
 import { type Case, casesKey, readCaseAgain, showCase } from '../case.ts'
 
 type State = Partial<Pick<Case, 'assignee' | 'snoozed_until'>>
@@ -108,7 +108,7 @@ function change(
       return true
     } catch (error) {
       showCase(client, { case_id: id, ...before })
-      toast(`Not saved: ${error instanceof ApiProblem ? error.message : 'it was not sent.'}`)
+      toastFailure(`Not saved: ${error instanceof ApiProblem ? error.message : 'it was not sent.'}`)
       return false
     } finally {
       readAgain()

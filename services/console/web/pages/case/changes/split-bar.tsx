@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { Button } from '../../../components/button.tsx'
 import { Refused } from '../../../components/states.tsx'
-import { toast } from '../../../components/toast.tsx'
+import { toast, toastFailure } from '../../../components/toast.tsx'
 import { counted } from '../../../components/words.ts'
 import type { Case } from '../case.ts'
 import { mergeCase, readQueuesAgain, splitCase } from './changes.ts'
@@ -37,7 +37,7 @@ export function SplitBar({
               readAgain()
               onDone(from)
             },
-            (error: Error) => toast(`Not undone: ${error.message}`),
+            (error: Error) => toastFailure(`Not undone: ${error.message}`),
           ),
       })
       onDone(made.case_id)

@@ -8,7 +8,7 @@ import { useRef, useState } from 'react'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { ApiProblem, api, ok } from '../../../api/client.ts'
 import { serverNowMs } from '../../../components/time/server-clock.ts'
-import { newestUndo, toast, undoLast } from '../../../components/toast.tsx'
+import { newestUndo, toast, toastFailure, undoLast } from '../../../components/toast.tsx'
 import { counted } from '../../../components/words.ts'
 import { type Case, readCaseAgain, showCase } from '../case.ts'
 
@@ -123,7 +123,7 @@ export function useJudging({
           setRefused({ caseId: shown.case_id, version: shown.version, alerts: shown.alerts })
           onReturn(shown.case_id)
           void readCaseAgain(client, shown.case_id)
-        } else toast(`Not saved: ${toReason(error)}`)
+        } else toastFailure(`Not saved: ${toReason(error)}`)
       },
     )
   }
@@ -176,7 +176,7 @@ export function useJudging({
       },
       (error: unknown) => {
         mark(what, undefined)
-        toast(`Not saved: ${toReason(error)}`)
+        toastFailure(`Not saved: ${toReason(error)}`)
       },
     )
   }
@@ -193,7 +193,7 @@ export function useJudging({
     if (!judged.isSaved) return
     const last = undos.current.pop()
     if (last !== undefined) {
-      last().catch((error: unknown) => toast(`Not undone: ${toReason(error)}`))
+      last().catch((error: unknown) => toastFailure(`Not undone: ${toReason(error)}`))
       return
     }
     const { shown, to, after, alerts } = judged
@@ -208,7 +208,7 @@ export function useJudging({
           toast(`Taken back: ${counted(count, 'alert')} open again`)
           onReturn(shown.case_id)
         },
-        (error: unknown) => toast(`Not undone: ${toReason(error)}`),
+        (error: unknown) => toastFailure(`Not undone: ${toReason(error)}`),
       )
   }
   return {

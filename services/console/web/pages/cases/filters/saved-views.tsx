@@ -10,7 +10,7 @@ import { Icon } from '../../../components/icons.tsx'
 import { Menu, MenuItem, MenuLine } from '../../../components/menu.tsx'
 import { type Search, useUrlSearch } from '../../../components/state/url-state.ts'
 import { Refused } from '../../../components/states.tsx'
-import { toast } from '../../../components/toast.tsx'
+import { toast, toastFailure } from '../../../components/toast.tsx'
 import { useMay } from '../../../shell/operator.ts'
 import { isSameView } from '../../alerts/filters/views.ts'
 import { pickFilters, replaceFilters } from './filter-values.ts'
@@ -49,6 +49,7 @@ export function SavedViews({ tenant }: { tenant: string }) {
   const saved = views.data?.data ?? []
   // Those of others as well, when they are shared.
   const mayRemove = useMay('admin')
+  const maySave = useMay('analyst')
   const filters = pickFilters(search)
   const readAgain = () => client.invalidateQueries({ queryKey: keyOf(tenant) })
   const isPresent = (view: { query: Search }) => isSameView(view.query, filters)
@@ -67,7 +68,7 @@ export function SavedViews({ tenant }: { tenant: string }) {
         onUndo: () => void saveView(tenant, { name: removed, query, shared }).then(readAgain),
       })
     },
-    onError: (error) => toast(`Not removed: ${error.message}`),
+    onError: (error) => toastFailure(`Not removed: ${error.message}`),
   })
   const open = (query: Search) => change(replaceFilters(query))
   return (
@@ -101,8 +102,8 @@ export function SavedViews({ tenant }: { tenant: string }) {
             )}
           </MenuItem>
         ))}
-        <MenuLine />
-        {present !== undefined && (present.own || mayRemove) ? (
+        {maySave && <MenuLine />}
+        {!maySave ? null : present !== undefined && (present.own || mayRemove) ? (
           <MenuItem onSelect={() => remove.mutate(present)}>
             <span className="w-4" />
             Remove this view

@@ -10,7 +10,7 @@ import { Input } from '../../../components/field.tsx'
 import { Panel } from '../../../components/page.tsx'
 import { Empty, Refused, Skeleton } from '../../../components/states.tsx'
 import { Tabs } from '../../../components/tabs.tsx'
-import { toast } from '../../../components/toast.tsx'
+import { toast, toastFailure } from '../../../components/toast.tsx'
 import { useMay } from '../../../shell/operator.ts'
 import { BacktestPanel } from '../backtest-panel.tsx'
 import { ChangeList } from '../changes.tsx'
@@ -255,7 +255,7 @@ function ShadowButton({
       await client.invalidateQueries({ queryKey: ['shadow', tenant] })
       toast('The draft decides as the shadow policy, and raises no alerts. See the tab Shadow.')
     },
-    onError: (error) => toast(`The shadow was not set: ${error.message}`),
+    onError: (error) => toastFailure(`The shadow was not set: ${error.message}`),
   })
   if (!may) return null
   return (

@@ -5,7 +5,7 @@ import { Button } from '../../../components/button.tsx'
 import { Panel } from '../../../components/page.tsx'
 import { useLeaveGuard } from '../../../components/state/leave-guard.ts'
 import { Failed, Refused, Skeleton } from '../../../components/states.tsx'
-import { toast } from '../../../components/toast.tsx'
+import { toastFailure } from '../../../components/toast.tsx'
 import { useMay } from '../../../shell/operator.ts'
 import { ChangeList } from '../changes.tsx'
 import { parseDocument, toText } from '../policy-document.ts'
@@ -47,7 +47,7 @@ export function OpenDraft({
     if (!confirm('Discard this draft? Others of the tenant lose it, too.')) return
     remove.mutate(draftId, {
       onSuccess: end,
-      onError: ({ message }) => toast(`The draft was not discarded: ${message}`),
+      onError: ({ message }) => toastFailure(`The draft was not discarded: ${message}`),
     })
   }
   return (
