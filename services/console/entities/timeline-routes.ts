@@ -107,6 +107,7 @@ async function toAnswer(
   const { next } = page
   return {
     data: page.entries.map(({ atMs: _, ...entry }) => entry),
+    limit,
     next_cursor: next && encodeCursor(scope, [next.atMs, next.kind, next.id]),
     incomplete: page.incomplete,
   }

@@ -25,6 +25,7 @@ export type TimelineQuery = z.output<typeof timelineQuery>
 
 export const timelineSchema = z.object({
   data: z.array(timelineEntrySchema).describe('newest first'),
+  limit: z.int(),
   next_cursor: z.string().nullable(),
   incomplete: z
     .array(

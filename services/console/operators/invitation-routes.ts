@@ -5,13 +5,13 @@ import { accept, invite, showInvitation, withdraw } from './invitations.ts'
 import type { OperatorParts } from './operator-deps.ts'
 import {
   acceptBody,
-  invitationIdParams,
   invitationParams,
   invitationsSchema,
   inviteBody,
   invitedSchema,
   shownInvitationSchema,
   signedInSchema,
+  withdrawBody,
   withdrawnSchema,
 } from './operator-schemas.ts'
 import { toInvitationView } from './operator-views.ts'
@@ -52,19 +52,19 @@ export function addInvitationRoutes(app: ConsoleApp, parts: OperatorParts): void
       return { data: invitations.map((one) => toInvitationView(one, parts.wallMs())) }
     },
   )
-  app.delete(
-    '/operators/invitations/:invitation_id',
+  app.post(
+    '/operators/invitations/withdraw',
     {
       schema: {
         operationId: 'withdrawInvitation',
         tags: ['Operators'],
         summary: 'Withdraw an open invitation: its link does nothing any more',
-        params: invitationIdParams,
+        body: withdrawBody,
         problems: ['invitation_not_found'],
         response: { 200: withdrawnSchema },
       },
     },
-    async ({ params: { invitation_id: invitationId }, principal }) =>
+    async ({ body: { invitation_id: invitationId }, principal }) =>
       withdraw(parts, { invitationId, actor: actorOf(principal) }),
   )
   addAcceptance(app, parts)

@@ -126,7 +126,7 @@ export const invitationsSchema = z.object({
     }),
   ),
 })
-export const invitationIdParams = z.object({
+export const withdrawBody = z.strictObject({
   invitation_id: z.string().regex(/^inv_[A-Za-z0-9_-]{1,64}$/, 'must be the id of an invitation'),
 })
 export const withdrawnSchema = z.object({ invitation_id: z.string(), email: z.string() })

@@ -37,18 +37,17 @@ const otherSources = [
 
 /** Packages that every page needs, by the beginning of their names. */
 const framePackages = [
-  'react',
-  'scheduler',
-  '@tanstack/(?!(react-)?virtual)',
-  'openapi-fetch',
-  '@?radix-ui',
-  'aria-hidden',
-  '@floating-ui',
-]
+  ...['react', 'scheduler', 'radix-ui', '@radix-ui', '@floating-ui', 'aria-hidden'],
+  ...['openapi-fetch', '@tanstack'],
+].map((name) => `/node_modules/${name}`)
+/** Of long lists alone. */
+const listPackages = ['/node_modules/@tanstack/virtual', '/node_modules/@tanstack/react-virtual']
+const isIn = (id: string, places: string[]) => places.some((place) => id.includes(place))
+
 /** They are one file: as twenty small ones they would be compressed worse, by 4 kB. */
 const frameGroup = {
   name: 'frame',
-  test: new RegExp(`node_modules/(${framePackages.join('|')})`),
+  test: (id: string) => isIn(id, framePackages) && !isIn(id, listPackages),
 }
 
 /** Whether the pages are built from the sources as they are now. */

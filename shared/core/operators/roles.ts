@@ -69,7 +69,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'POST /operators/:operator_id/reset': everyTenantStepUp,
   'GET /operators/invitations': everyTenantAdmin,
   'POST /operators/invitations': everyTenantStepUp,
-  'DELETE /operators/invitations/:invitation_id': everyTenantAdmin,
+  'POST /operators/invitations/withdraw': everyTenantAdmin,
 
   'GET /audit': everyTenantAdmin,
   'GET /edges': viewer,

@@ -360,7 +360,7 @@ function toCredentials(
     },
     'POST /admin/v1/operators/{operator_id}/reset': { operator_id: [known.people.resetId] },
     'POST /admin/v1/operators/invitations': { tenants: ['all'] },
-    'DELETE /admin/v1/operators/invitations/{invitation_id}': {
+    'POST /admin/v1/operators/invitations/withdraw': {
       invitation_id: [known.people.withdrawnId],
     },
   }

@@ -161,7 +161,7 @@ describe('the table of roles', () => {
       'POST /operators/:operator_id/reset',
       'GET /operators/invitations',
       'POST /operators/invitations',
-      'DELETE /operators/invitations/:invitation_id',
+      'POST /operators/invitations/withdraw',
       'GET /audit',
       'POST /secrets/rewrap',
       'POST /verdict-keys/rotate',

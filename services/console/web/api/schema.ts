@@ -2001,6 +2001,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             data: components["schemas"]["TimelineEntry"][];
+                            limit: number;
                             next_cursor: string | null;
                             incomplete: {
                                 kind: "event"
@@ -2042,6 +2043,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             data: components["schemas"]["TimelineEntry"][];
+                            limit: number;
                             next_cursor: string | null;
                             incomplete: {
                                 kind: "event"
@@ -2083,6 +2085,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             data: components["schemas"]["TimelineEntry"][];
+                            limit: number;
                             next_cursor: string | null;
                             incomplete: {
                                 kind: "event"
@@ -5691,11 +5694,13 @@ export interface paths {
             };
         };
     };
-    "/admin/v1/operators/invitations/{invitation_id}": {
-        delete: {
-            parameters: {
-                path: {
-                    invitation_id: string;
+    "/admin/v1/operators/invitations/withdraw": {
+        post: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        invitation_id: string;
+                    };
                 };
             };
             responses: {

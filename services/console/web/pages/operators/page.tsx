@@ -29,11 +29,7 @@ export function Page() {
   const client = useQueryClient()
   const withdraw = useMutation({
     mutationFn: ({ invitation_id: id }: Invitation) =>
-      ok(
-        api.DELETE('/admin/v1/operators/invitations/{invitation_id}', {
-          params: { path: { invitation_id: id } },
-        }),
-      ),
+      ok(api.POST('/admin/v1/operators/invitations/withdraw', { body: { invitation_id: id } })),
     onSuccess: ({ email }) => toast(`The invitation of ${email} is withdrawn.`),
     onError: (error, { email }) =>
       toastFailure(`The invitation of ${email} was not withdrawn: ${error.message}`),
