@@ -76,6 +76,7 @@ export async function startOpenapiRig({
     people: await signPeopleIn(running),
     ...(await startJobs(running)),
     ...(await writeDrafts(running)),
+    ...(await readCases(running)),
     // Of nothing: nothing here is put back.
     recoveryDigest: (await admin<{ digest: string }>(stack, 'GET', '/recovery')).digest,
     readerEntries: await addEntries(running, 'reader'),
@@ -119,6 +120,19 @@ async function writeDrafts({ stack }: TestStack) {
   const path = '/tenants/main/proposals'
   const { proposal_id } = await post<{ proposal_id: string }>(path, proposal)
   return { draftId: draft_id, proposalId: proposal_id }
+}
+
+/** The cases of a tenant, and saved views, each to be removed once. */
+async function readCases({ stack }: TestStack) {
+  const cases = '/tenants/main/cases'
+  const { data } = await admin<{ data: { case_id: string }[] }>(stack, 'GET', cases)
+  const viewIds: string[] = []
+  for (const name of ['one', 'two', 'three']) {
+    const view = { kind: 'cases', name, query: { state: 'OPEN' } }
+    const path = '/tenants/main/saved-views'
+    viewIds.push((await admin<{ view_id: string }>(stack, 'POST', path, view)).view_id)
+  }
+  return { caseIds: data.map((one) => one.case_id), viewIds }
 }
 
 /** Entries of a tenant's deny list, each to be removed once. @returns their ids */
@@ -211,6 +225,7 @@ const pagedLists = {
   'GET /admin/v1/tenants/{tenant_id}/audit': '/tenants/main/audit',
   'GET /admin/v1/tenants/{tenant_id}/alerts': '/tenants/main/alerts',
   'GET /admin/v1/tenants/{tenant_id}/policy/versions': '/tenants/main/policy/versions',
+  'GET /admin/v1/tenants/{tenant_id}/cases': '/tenants/main/cases',
 }
 
 type Page = { data: { alert_id: string }[]; total: number; next_cursor: string | null }
@@ -266,7 +281,8 @@ async function readKnown(
 
 type Known = Awaited<ReturnType<typeof readKnown>> &
   Awaited<ReturnType<typeof startJobs>> &
-  Awaited<ReturnType<typeof writeDrafts>> & {
+  Awaited<ReturnType<typeof writeDrafts>> &
+  Awaited<ReturnType<typeof readCases>> & {
     people: Awaited<ReturnType<typeof signPeopleIn>>
     recoveryDigest: string
     readerEntries: string[]
@@ -290,6 +306,9 @@ function toCredentials(
     job_id: [known.jobId],
     erasure_id: [known.erasureId],
     draft_id: [known.draftId],
+    revision: [1],
+    case_id: known.caseIds,
+    into: known.caseIds,
     proposal_id: [known.proposalId],
     version: [1, 1, 1, 2],
     url: [`${known.hook}/main`],
@@ -333,6 +352,7 @@ function toCredentials(
       alert_id: known.alertIds,
       assignee: [null, email],
     },
+    'PUT /admin/v1/cases/{case_id}/assignee': { case_id: known.caseIds, assignee: [null, email] },
     ...Object.fromEntries(
       Object.entries(known.cursors).map(([name, cursor]) => [
         name,
@@ -344,6 +364,10 @@ function toCredentials(
     'DELETE /admin/v1/tenants/{tenant_id}/lists/{entry_id}': {
       tenant_id: ['main'],
       entry_id: known.mainEntries,
+    },
+    'DELETE /admin/v1/tenants/{tenant_id}/saved-views/{view_id}': {
+      tenant_id: ['main'],
+      view_id: known.viewIds,
     },
     'POST /admin/v1/recovery': { digest: [known.recoveryDigest] },
     'POST /admin/v1/session': { email: [email], password: [password] },

@@ -24,7 +24,8 @@ const fields = {
   comment: operatorText(reasonCharactersMax).default('').describe('what the draft is for'),
   base_version: versionSchema.describe('the version that it is compared with and replaces'),
 }
-const revisionSchema = z.int().min(1).describe('raised by every change')
+/** As wide as its column. */
+const revisionSchema = versionSchema.describe('raised by every change')
 
 export const newDraftBody = z.strictObject(fields)
 export const changeDraftBody = z.strictObject({
