@@ -375,14 +375,15 @@ describe('a replication round', () => {
     const blocked = Promise.withResolvers<void>()
     const writing = Promise.withResolvers<void>()
     const slow = postgres.transaction(async (tx) => {
+      // Nothing that a case counts, which would hold the lock of the tenant's alerts.
       await tx.query(
         `insert into alert_dispositions
            (tenant_id, alert_id, from_disposition, to_disposition, actor)
-         values ($1, $2, 'OPEN', 'REVIEWED', 'slow')`,
+         values ($1, $2, 'REVIEWED', 'OPEN', 'slow')`,
         [tenantId, late!.alertId],
       )
       await tx.query(
-        `update alerts set disposition = 'REVIEWED' where tenant_id = $1 and alert_id = $2`,
+        `update alerts set assignee = 'slow' where tenant_id = $1 and alert_id = $2`,
         [tenantId, late!.alertId],
       )
       await tx.query(

@@ -142,7 +142,8 @@ async function readAlerts(): Promise<AlertRow[]> {
 async function startOver(): Promise<void> {
   await rig.endScorers()
   await rig.postgres.query(
-    'truncate alerts, alert_sequences, alert_counts_by_day, alert_counts_by_hour, deliveries cascade',
+    `truncate alerts, alert_sequences, alert_counts_by_day, alert_counts_by_hour, deliveries, cases,
+       case_changes cascade`,
   )
   for (const table of [
     ...['telemetry', 'decisions', 'activity', 'devices', 'sessions', 'user_devices'],
