@@ -120,6 +120,7 @@ describe('an installation of the release before', () => {
       ...['0020-identity-keys', '0021-phone-links', '0022-phone-corrections'],
       '0023-replay-networks',
       '0024-labels',
+      '0025-hourly-counts',
     ]
     const changed = [
       ...files.map((name) => `${name}.sql`),
