@@ -118,13 +118,16 @@ export function useDraft(tenant: string, draftId: string) {
   const stored = query.data
   const { queryKey } = draftQuery(tenant, draftId)
   const save = useMutation({
-    mutationFn: ({ draft, revision }: { draft: Draft; revision: number }) =>
-      ok(
+    mutationFn: ({ draft, revision }: { draft: Draft; revision: number }) => {
+      // What is typed begins as the whole stored draft, whose other members are no input.
+      const { text, comment, base_version } = draft
+      return ok(
         api.PUT(onePath, {
           params: { path: { tenant_id: tenant, draft_id: draftId } },
-          body: { ...draft, revision },
+          body: { text, comment, base_version, revision },
         }),
-      ),
+      )
+    },
     onSuccess: (saved, { draft }) => {
       client.setQueryData(queryKey, saved)
       setTyped((now) => (now === draft ? null : now))

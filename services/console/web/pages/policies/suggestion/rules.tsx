@@ -56,7 +56,7 @@ export function Rules({
             'no floor says this'
           ) : (
             <Button
-              aria-label={`Add ${features.join(' + ')} as a floor`}
+              aria-label={`Add as a floor: ${features.join(' + ')}`}
               onClick={() => onFloor(floor)}
               small
             >
@@ -65,7 +65,7 @@ export function Rules({
           )}
           {group !== null && (
             <Button
-              aria-label={`Add ${features.join(' + ')} as a group`}
+              aria-label={`As a group: ${features.join(' + ')}`}
               onClick={() => onGroup(group)}
               small
             >
