@@ -42,6 +42,7 @@ const ofOthers: AuditedAction[] = [
   'operator.reset',
   'operator.totp_switched_off',
   'operator.totp_switched_on',
+  'proposal.failed',
   'recovery.applied',
   'tenant.recovered',
   'verdict_keys.rotated',
@@ -95,6 +96,26 @@ export function describeAudit(getStory: () => AuditStory): void {
       view_id: string
     }
     await act('DELETE', `${of}/saved-views/${viewId}`)
+  }
+
+  /** Each end of a proposal that does not fail; four eyes are off again afterwards. */
+  const workOnProposals = async (of: string): Promise<void> => {
+    type Made = { proposal_id: string }
+    const proposals = `${of}/proposals`
+    const toBodyOf = (enabled: boolean) => {
+      return { kind: 'four_eyes', setting: { enabled }, reason: 'test' }
+    }
+    const askAsOperator = async () => (await act('POST', proposals, toBodyOf(true))) as Made
+    const askByToken = (enabled: boolean) =>
+      admin<Made>(stack(), 'POST', proposals, toBodyOf(enabled))
+    const end = ({ proposal_id: id }: Made, how: string) =>
+      act('POST', `${proposals}/${id}/${how}`, {})
+    await end(await askAsOperator(), 'withdraw')
+    await end(await askByToken(true), 'reject')
+    // It is void once somebody changes the same directly.
+    await askAsOperator()
+    await act('PUT', `${of}/four-eyes`, { enabled: true })
+    await end(await askByToken(false), 'approve')
   }
 
   describe('the audit log', () => {
@@ -157,6 +178,7 @@ export function describeAudit(getStory: () => AuditStory): void {
       const { correction_id: correctionId } = split as { correction_id: string }
       await act('POST', `${of}/phone-corrections/${correctionId}/undo`)
       await act('POST', `${of}/labels`, { subject: { event_id: eventId }, label: 'chargeback' })
+      await workOnProposals(of)
       // Policies, webhooks and deliveries.
       await act('PUT', `${of}/policy`, { preset: 'strict' })
       await act('PUT', `${of}/policy/shadow`, { preset: 'permissive' })

@@ -195,8 +195,10 @@ export function describeBrowsers(getStory: () => BrowserStory): void {
       expect(await findViolations(page)).toEqual([])
       expect(await findOverflow(page)).toBe(0)
       await page.unroute('**/admin/v1/tenants/hooli/overview?*')
-      await page.getByRole('button', { name: 'Try again' }).click()
-      await alert.waitFor({ state: 'detached' })
+      // An outage is read again by itself; what else is in between waits for the person.
+      if (status < 500) await page.getByRole('button', { name: 'Try again' }).click()
+      await page.getByRole('link', { name: /^Alerts with BLOCK/ }).waitFor()
+      expect(await alert.count()).toBe(0)
     })
 
     it('a translated page works on, shows what is new, and keeps ids and code', async () => {
@@ -311,7 +313,7 @@ export function describeBrowsers(getStory: () => BrowserStory): void {
         await page
           .locator('[data-alert] time')
           .first()
-          .getByText(/^(now|[1-5] min)/)
+          .getByText(/^(now|\d+ sec\. ago|[1-5] min\. ago)$/)
           .waitFor()
         const overview = page.waitForRequest(/\/overview\?.*from=/)
         await page.goto('/t/hooli/overview?span=1h')

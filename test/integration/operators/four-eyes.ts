@@ -249,6 +249,26 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
       expect(await mustAs(403, ana, keys)).toMatchObject({ code: 'forbidden' })
     })
 
+    it('record an approved rotation that is undone as failed, by whoever approved it', async () => {
+      const tenant = await createTenant({ bulk_above: 100 })
+      const asked = { kind: 'rotation', credentials: { hmac: true } }
+      const { proposal_id: id } = await propose(tenant, ana, asked)
+      const { directory } = rig.deps
+      let calls = 0
+      const project: typeof directory.project = async (projection) => {
+        if (++calls === 1) throw new Error('timeout')
+        return directory.project(projection)
+      }
+      const app = await rig.createApp({ directory: { ...directory, project } })
+      const [method, path, body] = end(tenant, id, 'approve')
+      await rig.must(503, method, path, await as(ben, { app, body }))
+      const shown = await mustAs(200, ana, ['GET', `/tenants/${tenant}/proposals/${id}`])
+      expect(shown).toMatchObject({ state: 'failed', ended_by: ben.email })
+      expect(await findAudit(tenant, 'proposal.failed')).toMatchObject([
+        { actor: ben.email, after: { proposal_id: id, note: shown.note } },
+      ])
+    })
+
     it('start a bulk change of about as many alerts as its author saw, and no other', async () => {
       const tenant = await createTenant({ bulk_above: 5 })
       const sessions = Array.from({ length: 40 }, (_, n) => `s${n}`)

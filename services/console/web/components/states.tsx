@@ -18,9 +18,14 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
   )
 }
 
-/** Whether the answer would be the same again: it is not there, or not for this person. */
+/**
+ * Whether the console would answer the same again: it is not there, or not for this person. What
+ * something in between answers can change at any time.
+ */
 const isFinal = (problem: ApiProblem | null): boolean =>
-  problem !== null && (problem.status === 403 || problem.status === 404)
+  problem !== null &&
+  problem.code !== 'foreign_answer' &&
+  (problem.status === 403 || problem.status === 404)
 
 /** The id of a failed request is for whoever runs the service: what a person typed is no failure. */
 const requestIdOf = (problem: ApiProblem | null): string | null =>
