@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type AuditedAction, auditedActions } from '#shared/core/audit/audited-actions.ts'
 import { toPhoneId } from '#shared/core/identity/phone-id.ts'
+import { presets } from '#shared/core/policies/presets/presets.ts'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
 import {
   admin,
@@ -180,6 +181,9 @@ export function describeAudit(getStory: () => AuditStory): void {
       await act('POST', `${of}/labels`, { subject: { event_id: eventId }, label: 'chargeback' })
       await workOnProposals(of)
       // Policies, webhooks and deliveries.
+      const typed = { text: JSON.stringify(presets.strict), base_version: 1 }
+      const draft = (await act('POST', `${of}/drafts`, typed)) as { draft_id: string }
+      await act('DELETE', `${of}/drafts/${draft.draft_id}`)
       await act('PUT', `${of}/policy`, { preset: 'strict' })
       await act('PUT', `${of}/policy/shadow`, { preset: 'permissive' })
       await act('DELETE', `${of}/policy/shadow`)
