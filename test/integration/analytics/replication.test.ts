@@ -382,10 +382,10 @@ describe('a replication round', () => {
          values ($1, $2, 'REVIEWED', 'OPEN', 'slow')`,
         [tenantId, late!.alertId],
       )
-      await tx.query(
-        `update alerts set assignee = 'slow' where tenant_id = $1 and alert_id = $2`,
-        [tenantId, late!.alertId],
-      )
+      await tx.query(`update alerts set assignee = 'slow' where tenant_id = $1 and alert_id = $2`, [
+        tenantId,
+        late!.alertId,
+      ])
       await tx.query(
         `insert into delivery_attempts
            (delivery_id, delivery_created_at, attempt, at, duration_ms, status)
