@@ -140,7 +140,9 @@ export function describeAlerts(getStory: () => Story): void {
       const signIn = async (email: string, name: string) => {
         await page.context().clearCookies()
         // The page may have asked for something by itself before: then the sign-in page is over it.
-        await page.getByRole('button', { name: 'Assign to me' }).dispatchEvent('click')
+        await page
+          .getByRole('button', { name: 'Assign to me', includeHidden: true })
+          .dispatchEvent('click')
         await page.getByText('Your session has ended.').waitFor()
         await page.getByLabel('Email').fill(email)
         await page.getByLabel('Password').fill(password)

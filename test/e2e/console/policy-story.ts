@@ -238,7 +238,7 @@ export function describePolicies(getStory: () => AnalyticsStory): void {
         running.stack,
         'POST',
         '/operators/invitations',
-        { email: 'second@example.com', role: 'admin' },
+        { email: 'approver@example.com', role: 'admin' },
       )
       const other = await openPage(browser, { baseURL: running.stack.console })
       await other.page.goto(url)
@@ -271,7 +271,7 @@ export function describePolicies(getStory: () => AnalyticsStory): void {
         version: before.version + 1,
         reason: 'one point more',
         created_by: getStory().email,
-        approved_by: 'second@example.com',
+        approved_by: 'approver@example.com',
       })
       expect(other.faults).toEqual([])
       await other.page.context().close()
