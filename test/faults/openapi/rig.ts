@@ -307,6 +307,7 @@ function toCredentials(
     erasure_id: [known.erasureId],
     draft_id: [known.draftId],
     revision: [1],
+    base_version: [1],
     case_id: known.caseIds,
     into: known.caseIds,
     proposal_id: [known.proposalId],
@@ -368,6 +369,12 @@ function toCredentials(
     'DELETE /admin/v1/tenants/{tenant_id}/saved-views/{view_id}': {
       tenant_id: ['main'],
       view_id: known.viewIds,
+    },
+    'PUT /admin/v1/tenants/{tenant_id}/drafts/{draft_id}': {
+      tenant_id: ['main'],
+      draft_id: [known.draftId],
+      base_version: [1],
+      revision: [1],
     },
     'POST /admin/v1/recovery': { digest: [known.recoveryDigest] },
     'POST /admin/v1/session': { email: [email], password: [password] },
