@@ -105,7 +105,7 @@ export function makeHistory(seed: number, devices: number, span: HistorySpan): H
   return { seed, visits, stories }
 }
 
-/** Installs of the phone of somebody who takes the bonus of new customers several times. */
+/** Installs of one phone whose owner abuses the bonus for new customers. */
 const abusedInstalls = 3
 
 /** A hooked phone that installs the app again and again, each time for another account. */

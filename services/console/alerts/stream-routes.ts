@@ -39,7 +39,7 @@ type Stream = {
   /** Null for the bearer of ADMIN_TOKEN. */
   sessionId: string | null
   lastSeq: number
-  /** `case_seq` of the last change that was told. */
+  /** The last `case_seq` that was sent. */
   caseSeq: number
   out: PassThrough
 }

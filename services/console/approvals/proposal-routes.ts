@@ -147,7 +147,7 @@ function addApprove(app: ConsoleApp, deps: ProposalDeps): void {
         operationId: 'approveProposal',
         idempotency: 'refused',
         tags,
-        summary: 'Approve a proposal of somebody else, and carry it out',
+        summary: 'Approve another administrator’s proposal, and carry it out',
         params: proposalParams,
         body: noBody,
         problems: ['proposal_not_found', 'proposal_void', 'invalid_policy', 'conflict'],

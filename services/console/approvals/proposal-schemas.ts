@@ -37,7 +37,7 @@ export const fourEyesSchema = z.object({
 })
 
 const common = {
-  reason: reasonSchema.describe('why; whoever approves it reads it'),
+  reason: reasonSchema.describe('why; shown to the approver'),
   expires_in_days: z
     .int()
     .min(1)

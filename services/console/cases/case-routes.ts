@@ -62,7 +62,7 @@ export function addCaseRoutes(app: ConsoleApp, { postgres }: { postgres: Postgre
         operationId: 'takeNextCase',
         idempotency: 'kept',
         tags: ['Cases'],
-        summary: 'Take the next case of a queue that nobody has',
+        summary: 'Lease the next free case of a queue',
         description:
           'The first case of the filter in the order of `sort` that is open, not snoozed, not ' +
           'leased to anyone and not open on the page of another operator; without `assignee` in ' +

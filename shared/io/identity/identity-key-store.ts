@@ -106,12 +106,12 @@ function findNewTraits(
     const traits = toInstallTraits(event)
     if (traits === null) continue
     const { tenant_id: tenantId, body } = event
-    const text = toTraitsText(traits)
     // A later start of the system is compared with nothing, and an SDK may send another each time.
     const lasting = toTraitsText({ ...traits, bootAtMs: null })
     const place = toPlace(tenantId, body.device_id, lasting)
     const known = texts.get(place)
     if (known !== undefined && isWritten(known, event.streamOffset, event.received_at)) continue
+    const text = toTraitsText(traits)
     const before = found.get(place)
     const seenMs = Math.max(before?.seenMs ?? 0, event.received_at)
     if (before === undefined) {

@@ -1,8 +1,8 @@
 /** Saved views of a tenant: each operator's own, and those that others share. */
 import { randomBytes } from 'node:crypto'
 import { savedViewsMax } from '#shared/core/base/limits/alerts.ts'
-import type { SavedView, SavedViewBody } from '#shared/core/cases/saved-view-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import type { SavedView, SavedViewBody } from '#shared/core/operators/saved-view-schemas.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 

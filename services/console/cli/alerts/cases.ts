@@ -62,7 +62,7 @@ export const cases = group('cases', 'settle the alerts of a phone, a device or a
   read('show <case-id>', 'show one case: whom it is about, notes, history', '/cases/{case_id}', {
     text: toDetailText,
   }),
-  change('next <slug>', 'take the next case that nobody has', nextCase, {
+  change('next <slug>', 'lease the next free case', nextCase, {
     options: [...filterOptions.filter((one) => one.attributeName() !== 'state'), sort],
     body: ({ sort, ...values }: Values) => ({ filter: toFilter(values), sort }),
     text: ({ case: one }) => (one === null ? 'No case of this queue is free.' : toCaseText(one)),

@@ -41,7 +41,7 @@ export const proposals = group('proposals', 'changes that another administrator 
   ),
   change(
     'approve <slug> <proposal_id>',
-    'approve a proposal of somebody else, and carry it out; shows new secrets once',
+    'approve another administrator’s proposal, and carry it out; shows new secrets once',
     ['post', `${onePath}/approve`],
     {
       body: () => ({}),

@@ -121,7 +121,7 @@ function addWrites(app: ConsoleApp, { postgres }: DraftDeps): void {
       schema: {
         operationId: 'changeDraft',
         tags: ['Policies'],
-        summary: 'Change a draft, unless somebody else has changed it',
+        summary: 'Change a draft; refused when its revision has risen',
         params: draftParams,
         body: changeDraftBody,
         problems: ['draft_not_found', 'draft_changed', 'policy_not_found'],

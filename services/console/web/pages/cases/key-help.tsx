@@ -8,7 +8,7 @@ const reading: Keys = [
   ['?', 'this help'],
 ]
 const judging: Keys = [
-  ['g', 'get the next case that nobody has'],
+  ['g', 'get the next free case'],
   ['c', 'Confirmed: every open alert of the case, then the next case opens'],
   ['f', 'False positive, likewise'],
   ['r', 'Reviewed, likewise'],

@@ -136,7 +136,7 @@ export function Workbench({ tenant }: { tenant: string }) {
             {openId === '' ? (
               <Empty title="No case selected">
                 {mayJudge
-                  ? 'Press g for the next case that nobody has, or choose one at the left.'
+                  ? 'Press g for the next free case, or choose one at the left.'
                   : 'Choose one at the left, or press j for the first.'}
               </Empty>
             ) : (

@@ -1,13 +1,13 @@
 /** Saved views of the pages of a tenant: cases, alerts, events and SQL. */
 import { z } from 'zod'
+import { includesRole } from '#shared/core/operators/roles.ts'
 import {
   savedViewBody,
   savedViewPath,
   savedViewSchema,
   savedViewsQuery,
   savedViewsSchema,
-} from '#shared/core/cases/saved-view-schemas.ts'
-import { includesRole } from '#shared/core/operators/roles.ts'
+} from '#shared/core/operators/saved-view-schemas.ts'
 import { listSavedViews, removeView, saveView } from '#shared/io/operators/saved-view-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp, type Principal } from '../http/admin-app.ts'
