@@ -36,8 +36,9 @@ export function saveView(
   const { kind, name, query, shared } = view
   return db.transaction(async (tx) => {
     const { rows: counted } = await tx.query<{ views: number }>(
-      'select count(*) as views from saved_views where tenant_id = $1',
-      [tenantId],
+      `select count(*) as views from saved_views
+       where tenant_id = $1 and (kind, owner, name) <> ($2, $3, $4)`,
+      [tenantId, kind, operator, name],
     )
     if (counted[0]!.views >= savedViewsMax) {
       throw new Problem('conflict', `A tenant has at most ${savedViewsMax} saved views.`)

@@ -2,6 +2,7 @@
 // moves and removes alerts at the same time; nobody gets a case twice.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { dispositions } from '#shared/core/alerts/dispositions.ts'
+import { savedViewsMax } from '#shared/core/base/limits/alerts.ts'
 import { createSeededRandom } from '#shared/core/base/seeded-random.ts'
 import { judgementBody, nextCaseBody } from '#shared/core/cases/case-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
@@ -18,6 +19,7 @@ import { showCase } from '#shared/io/cases/list-cases.ts'
 import { findCaseless, mergeCases, placeAlerts, splitCase } from '#shared/io/cases/move-alerts.ts'
 import { takeNextCase } from '#shared/io/cases/next-case.ts'
 import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
+import { saveView } from '#shared/io/operators/saved-view-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { removeAlerts } from '#shared/io/retention/retention-store.ts'
@@ -399,4 +401,21 @@ describe('alerts that are moved by hand', () => {
     const left = await showCase(postgres, { caseId: into, scope })
     expect(left).toMatchObject({ case: { alerts: 1, subject: { id: 'stays' } }, notes: [] })
   })
+})
+
+test('a saved view is replaced also where a tenant has as many as it may', async () => {
+  const tenantId = 'views'
+  await insertBareTenants(postgres, [tenantId])
+  await postgres.query(
+    `insert into saved_views (view_id, tenant_id, kind, name, query, shared, owner)
+     select 'viw_' || lpad(n::text, 22, '0'), $1, 'cases', 'view ' || n, '{}', false, $2
+     from generate_series(1, $3::int) as n`,
+    [tenantId, actor, savedViewsMax],
+  )
+  const save = (name: string) => {
+    const view = { kind: 'cases', name, query: { sort: 'risk' }, shared: false } as const
+    return saveView(postgres, { tenantId, operator: actor, view })
+  }
+  expect(await save('view 7')).toMatchObject({ query: { sort: 'risk' } })
+  await expect(save('one more')).rejects.toMatchObject({ code: 'conflict' })
 })
