@@ -79,15 +79,21 @@ export const searchQuery = z.strictObject({
     .max(256)
     .refine((text) => !text.includes('\0'), 'must not contain NUL')
     .describe(
-      'an id, or the beginning of the id of a tenant, an alert, a device, a user or a phone',
+      'an id, or the beginning of the id of a tenant, an alert, a case, a device, a user or a ' +
+        'phone; a case also by the whole id of its phone, or of a device or user of its alerts',
     ),
   tenant_id: tenantIdSchema.optional().describe('search in this tenant only'),
 })
 
+const foundKinds = [
+  ...(['tenant', 'alert', 'case', 'delivery', 'event'] as const),
+  ...(['device', 'user', 'session', 'phone'] as const),
+] as const
+
 export const searchSchema = z.object({
   data: z.array(
     z.object({
-      kind: z.enum(['tenant', 'alert', 'delivery', 'event', 'device', 'user', 'session', 'phone']),
+      kind: z.enum(foundKinds),
       tenant_id: z.string(),
       id: z.string(),
     }),

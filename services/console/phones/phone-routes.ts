@@ -86,7 +86,10 @@ function addCorrection(app: ConsoleApp, { postgres, phones, limited }: PhoneRout
         summary: 'Join an install to a phone, or split it off',
         description:
           'It counts for what is received from now on, and in every answer; alerts keep the phone ' +
-          'that they were raised with. The first install of a phone cannot be split off: split the ' +
+          'that they were raised with. Where cases are of phones, its alerts in the open case of ' +
+          'the phone that it leaves go to the case of the phone that it comes to, as a new alert ' +
+          'would; a case without other alerts goes there as a whole. Closed cases stay, and so ' +
+          'does what was merged or split by hand. An undo does the same. The first install of a phone cannot be split off: split the ' +
           'others.',
         params: tenantParams,
         body: correctionBody,

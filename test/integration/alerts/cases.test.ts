@@ -6,6 +6,7 @@ import { savedViewsMax } from '#shared/core/base/limits/alerts.ts'
 import { createSeededRandom } from '#shared/core/base/seeded-random.ts'
 import { judgementBody, nextCaseBody } from '#shared/core/cases/case-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import { toPhoneId } from '#shared/core/identity/phone-id.ts'
 import { stepBulkJob } from '#shared/io/alerts/bulk/bulk-job-steps.ts'
 import { startBulkJob } from '#shared/io/alerts/bulk/bulk-job-store.ts'
 import { startBulkUndo } from '#shared/io/alerts/bulk/undo-bulk-job.ts'
@@ -19,6 +20,7 @@ import { showCase } from '#shared/io/cases/list-cases.ts'
 import { findCaseless, mergeCases, placeAlerts, splitCase } from '#shared/io/cases/move-alerts.ts'
 import { takeNextCase } from '#shared/io/cases/next-case.ts'
 import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
+import { correctPhone, undoCorrection } from '#shared/io/identity/correct-phone.ts'
 import { saveView } from '#shared/io/operators/saved-view-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
@@ -400,6 +402,119 @@ describe('alerts that are moved by hand', () => {
     await eraseAlerts(postgres, { subject, eventIds: [], sessionIds: [] })
     const left = await showCase(postgres, { caseId: into, scope })
     expect(left).toMatchObject({ case: { alerts: 1, subject: { id: 'stays' } }, notes: [] })
+  })
+})
+
+describe('a correction of a phone', () => {
+  const own = (tenantId: string, deviceId: string) => toPhoneId(tenantId, deviceId)
+  const correct = (tenantId: string, deviceId: string, to: string | null, decidedOf = deviceId) => {
+    const phoneId = to === null ? null : own(tenantId, to)
+    const decided = { phoneId: own(tenantId, decidedOf), targetInstalls: 1 }
+    return correctPhone(postgres, { tenantId, deviceId, phoneId, reason: 'seen', actor, decided })
+  }
+  /** An alert of an install, on the phone of another one when the service says so. */
+  const alertOf = async (tenantId: string, deviceId: string, session: string, on = deviceId) => {
+    const phone = { phoneId: own(tenantId, on), confidence: 1 }
+    const [alertId] = await raise(tenantId, [session], { deviceId, phone })
+    return { alertId: alertId!, caseId: await findCaseOf(alertId!) }
+  }
+
+  test('takes the alerts of the install to the case of its phone, and back when undone', async () => {
+    const tenantId = 'corrected'
+    await insertBareTenants(postgres, [tenantId])
+    const a = await alertOf(tenantId, 'a', 's1')
+    const b = await alertOf(tenantId, 'b', 's2', 'a')
+    expect(b.caseId).toBe(a.caseId)
+    // Split: the alert leaves for a case of its own, which the next one joins.
+    const split = await correct(tenantId, 'b', null, 'a')
+    const own = await findCaseOf(b.alertId)
+    expect(own).not.toBe(a.caseId)
+    expect(await show(own)).toMatchObject({ alerts: 1, subject: { id: split.phone_id } })
+    expect(await show(a.caseId)).toMatchObject({ alerts: 1, subject: { id: split.from_phone_id } })
+    const { history } = await showCase(postgres, { caseId: own, scope })
+    expect(history).toMatchObject([{ kind: 'regrouped', details: { from: a.caseId, into: own } }])
+    // Decided before the correction, raised after it.
+    expect((await alertOf(tenantId, 'b', 's3', 'a')).caseId).toBe(own)
+    const noted = { caseId: own, note: 'two people', scope, actor }
+    await addCaseNote(postgres, noted)
+    // Undone: the whole case goes back, with its notes, and its link leads there.
+    const undo = { tenantId, correctionId: split.correction_id, actor }
+    await undoCorrection(postgres, undo)
+    const joined = await showCase(postgres, { caseId: a.caseId, scope })
+    expect(joined).toMatchObject({ case: { alerts: 3 }, notes: [{ note: 'two people' }] })
+    expect(await show(own)).toMatchObject({ alerts: 0, merged_into: a.caseId })
+    const late = await alertOf(tenantId, 'b', 's4', 'b')
+    expect(late.caseId).toBe(a.caseId)
+    expect((await postgres.query(differencesSql)).rows).toEqual([])
+  })
+
+  test('renames a case that moves as a whole where the other phone has none', async () => {
+    const tenantId = 'renamed'
+    await insertBareTenants(postgres, [tenantId])
+    const { caseId, alertId } = await alertOf(tenantId, 'c', 's1')
+    await addCaseNote(postgres, { caseId, note: 'kept', scope, actor })
+    await correct(tenantId, 'c', 'd')
+    expect(await findCaseOf(alertId)).toBe(caseId)
+    const { case: renamed, notes } = await showCase(postgres, { caseId, scope })
+    expect(renamed.subject.id).toBe(own(tenantId, 'd'))
+    expect(notes).toHaveLength(1)
+    expect((await alertOf(tenantId, 'd', 's2')).caseId).toBe(caseId)
+    // The phone that was left begins a case again, also when another of its installs is seen.
+    expect((await alertOf(tenantId, 'e', 's3', 'c')).caseId).not.toBe(caseId)
+  })
+
+  test('leaves closed cases and what was moved by hand, and opens a fresh one again', async () => {
+    const tenantId = 'left'
+    await insertBareTenants(postgres, [tenantId])
+    const closed = await alertOf(tenantId, 'a', 's1')
+    await judge(closed.caseId, { disposition: 'CONFIRMED' })
+    const open = await alertOf(tenantId, 'b', 's2')
+    const other = await alertOf(tenantId, 'c', 's3')
+    const byHand = await alertOf(tenantId, 'd', 's4')
+    await mergeCases(postgres, { caseId: byHand.caseId, into: other.caseId, scope, actor })
+    await correct(tenantId, 'd', 'b')
+    expect(await findCaseOf(byHand.alertId)).toBe(other.caseId)
+    // The case of the phone it comes to ended a moment ago, so it opens again, as by a new alert.
+    await correct(tenantId, 'b', 'a')
+    expect(await findCaseOf(open.alertId)).toBe(closed.caseId)
+    expect(await show(closed.caseId)).toMatchObject({ state: 'OPEN', alerts: 2, open_alerts: 1 })
+    await judge(closed.caseId, { disposition: 'CONFIRMED' })
+    await correct(tenantId, 'b', 'c')
+    expect(await findCaseOf(open.alertId)).toBe(closed.caseId)
+    expect((await postgres.query(differencesSql)).rows).toEqual([])
+  })
+
+  test('and raises at the same time leave each open alert with its phone', async () => {
+    const tenantId = 'raced'
+    await insertBareTenants(postgres, [tenantId])
+    await alertOf(tenantId, 'home', 's0')
+    const devices = ['r1', 'r2', 'r3']
+    let session = 0
+    for (let round = 0; round < 4; round++) {
+      const to = round % 2 === 0 ? 'home' : null
+      const raises = devices.flatMap((deviceId) =>
+        [0, 1].map(() => alertOf(tenantId, deviceId, `s${++session}`)),
+      )
+      // A device without an alert yet has nothing to move; all are on another phone afterwards.
+      await Promise.all([...raises, ...devices.map((one) => correct(tenantId, one, to))])
+    }
+    const { rows } = await postgres.query(
+      `select a.alert_id, c.subject_id from alerts as a join cases as c using (case_id)
+       where a.tenant_id = $1 and c.subject_id <> $2 and a.device_id = 'home'
+         or a.tenant_id = $1 and a.device_id <> 'home' and c.subject_id <> (
+           select phone_id from phone_corrections as p
+           where p.tenant_id = $1 and p.device_id = a.device_id collate "C"
+           order by at desc limit 1)`,
+      [tenantId, own(tenantId, 'home')],
+    )
+    expect(rows).toEqual([])
+    const open = await postgres.query<{ n: number }>(
+      `select count(*) as n from cases where tenant_id = $1 and closed_at is null
+         and merged_into is null group by subject_id`,
+      [tenantId],
+    )
+    expect(open.rows.map(({ n }) => n)).toEqual([1, 1, 1, 1])
+    expect((await postgres.query(differencesSql)).rows).toEqual([])
   })
 })
 

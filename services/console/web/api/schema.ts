@@ -2122,6 +2122,7 @@ export interface paths {
                             data: {
                                 kind: "tenant"
                                     | "alert"
+                                    | "case"
                                     | "delivery"
                                     | "event"
                                     | "device"
@@ -6001,7 +6002,14 @@ export interface components {
             history: {
                 at: string;
                 actor: string;
-                kind: "reopened" | "judged" | "snoozed" | "woken" | "assigned" | "merged" | "split";
+                kind: "reopened"
+                    | "judged"
+                    | "snoozed"
+                    | "woken"
+                    | "assigned"
+                    | "merged"
+                    | "split"
+                    | "regrouped";
                 details: {
                     [key: string]: unknown;
                 };
