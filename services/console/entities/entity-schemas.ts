@@ -1,6 +1,8 @@
 /** Schemas of devices, users and search in the admin API. */
 import { z } from 'zod'
 import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
+import { verdictCountsFields, verdictCountsSchema } from '#shared/core/alerts/alert-work-schemas.ts'
+import { nodeVerdictsCountedMax } from '#shared/core/base/limits/alerts.ts'
 import { linkedMax, sharedShownMax } from '#shared/core/base/limits/entities.ts'
 import {
   cursorParameter,
@@ -32,6 +34,7 @@ export const userQuery = z.strictObject({
 
 const alertsSchema = z.object({
   total: z.int(),
+  verdicts: verdictCountsSchema,
   data: z.array(operatorAlertSchema).describe(`the newest ${alertsShownMax}`),
 })
 
@@ -50,6 +53,19 @@ export const linksSchema = z.object({
       }),
     )
     .describe(`those with most in common first, at most ${linkedMax}`),
+  alerts: z
+    .array(
+      z.object({
+        kind: z.enum(['device', 'user']),
+        id: z.string(),
+        risk_score: z.int().describe('the highest of these alerts'),
+        ...verdictCountsFields,
+      }),
+    )
+    .describe(
+      `those that have alerts of the one that was asked for, of these, and of the first ` +
+        `${linkedMax} that they share; of each the newest ${nodeVerdictsCountedMax} alerts`,
+    ),
   total: z.int().describe('how many were found'),
   followed: z.object({ read: z.int(), of: z.int() }).describe('users, or devices, with links'),
   complete: z.boolean().describe('false: there may be more, of users or devices seen earlier'),

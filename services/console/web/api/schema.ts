@@ -1656,6 +1656,12 @@ export interface paths {
                             device: components["schemas"]["Device"];
                             alerts: {
                                 total: number;
+                                verdicts: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                };
                                 data: {
                                     alert_id: string;
                                     tenant_id: string;
@@ -1720,6 +1726,12 @@ export interface paths {
                             sessions: components["schemas"]["UserSession"][];
                             alerts: {
                                 total: number;
+                                verdicts: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                };
                                 data: {
                                     alert_id: string;
                                     tenant_id: string;
@@ -1786,6 +1798,15 @@ export interface paths {
                                 shared_total: number;
                                 sessions: number;
                             }[];
+                            alerts: {
+                                kind: "device" | "user";
+                                id: string;
+                                risk_score: number;
+                                open: number;
+                                reviewed: number;
+                                false_positive: number;
+                                confirmed: number;
+                            }[];
                             total: number;
                             followed: {
                                 read: number;
@@ -1820,6 +1841,15 @@ export interface paths {
                                 }[];
                                 shared_total: number;
                                 sessions: number;
+                            }[];
+                            alerts: {
+                                kind: "device" | "user";
+                                id: string;
+                                risk_score: number;
+                                open: number;
+                                reviewed: number;
+                                false_positive: number;
+                                confirmed: number;
                             }[];
                             total: number;
                             followed: {
@@ -1858,6 +1888,12 @@ export interface paths {
                             };
                             alerts: {
                                 total: number;
+                                verdicts: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                };
                                 data: {
                                     alert_id: string;
                                     tenant_id: string;

@@ -17,6 +17,12 @@ export const bulkSelectionMax = 1_000
 /** Bulk changes in one answer. */
 export const bulkJobsListedMax = 100
 
+/**
+ * Newest alerts of a device or a user in a list of links whose verdicts are counted: 200 linked ones
+ * and as many in common read 40,000 rows at most, in some 50 ms.
+ */
+export const nodeVerdictsCountedMax = 100
+
 /** Other alerts of a device, or a user, whose verdicts an alert shows: an index has 10,000 in 5 ms. */
 export const verdictsCountedMax = 10_000
 
