@@ -16,12 +16,13 @@ import {
 } from '#shared/io/alerts/cases/present-cases.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
-import { type CaseOfScope, lockCase, recordCaseEvent } from './change-case.ts'
+import { type CaseOfScope, lockCase, moveNotes, recordCaseEvent } from './change-case.ts'
 import { readCase } from './list-cases.ts'
 
 /**
  * Moves all alerts and notes of a case into another one, which also gets new alerts of its subject.
- * @throws Problem case_not_found, conflict when one is merged already or has too many alerts
+ * @throws Problem case_not_found, conflict when one is merged already, has too many alerts, or
+ *   both together too many notes
  */
 export function mergeCases(
   db: Session,
@@ -43,7 +44,7 @@ export function mergeCases(
       caseId,
       into,
     ])
-    await tx.query('update case_notes set case_id = $2 where case_id = $1', [caseId, into])
+    await moveNotes(tx, { from: caseId, into, path: '$.into' })
     const details = { from: caseId, into, alerts }
     for (const one of [caseId, into]) {
       await recordCaseEvent(tx, { caseId: one, kind: 'merged', actor, details })

@@ -17,7 +17,7 @@ import {
 } from '#shared/io/alerts/cases/present-cases.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { tellCases } from './case-changes.ts'
-import { recordCaseEvent } from './change-case.ts'
+import { moveNotes, recordCaseEvent } from './change-case.ts'
 import { insertEmptyCases } from './move-alerts.ts'
 
 /** An install that is on another phone from now on. */
@@ -40,7 +40,8 @@ type LeftCase = {
 /**
  * Call it under the lock of the tenant's alerts, after the correction is written: an alert that is
  * raised later falls into the case of the phone that the install is on.
- * @throws Problem conflict when a case would lose or gain more alerts than one change may move
+ * @throws Problem conflict when a case would lose or gain more alerts than one change may move, or
+ *   get more notes than it may have
  */
 export async function regroupCases(tx: Queryable, moved: MovedInstall): Promise<void> {
   if (moved.fromPhoneId === moved.phoneId) return
@@ -115,7 +116,7 @@ async function mergeInto(tx: Queryable, caseId: string, into: string): Promise<v
      where case_id = $1 or merged_into = $1`,
     [caseId, into],
   )
-  await tx.query('update case_notes set case_id = $2 where case_id = $1', [caseId, into])
+  await moveNotes(tx, { from: caseId, into, path: '$.phone_id' })
 }
 
 async function recordRegroup(tx: Queryable, wanted: Regroup, into: string): Promise<void> {

@@ -1,8 +1,10 @@
 // Cases on a real PostgreSQL: what they count is what their alerts are, whatever raises, judges,
 // moves and removes alerts at the same time; nobody gets a case twice.
+import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { dispositions } from '#shared/core/alerts/dispositions.ts'
-import { savedViewsMax } from '#shared/core/base/limits/alerts.ts'
+import { caseHistoryMax, notesPerCaseMax, savedViewsMax } from '#shared/core/base/limits/alerts.ts'
+import { proposalsEndedMax } from '#shared/core/base/limits/policies.ts'
 import { createSeededRandom } from '#shared/core/base/seeded-random.ts'
 import { judgementBody, nextCaseBody } from '#shared/core/cases/case-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
@@ -12,15 +14,17 @@ import { startBulkJob } from '#shared/io/alerts/bulk/bulk-job-store.ts'
 import { startBulkUndo } from '#shared/io/alerts/bulk/undo-bulk-job.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { setDisposition } from '#shared/io/alerts/set-disposition.ts'
+import { insertProposal } from '#shared/io/approvals/proposal-store.ts'
 import { enterCase, leaveCase } from '#shared/io/cases/case-presence.ts'
 import { setCaseRules, showCaseRules } from '#shared/io/cases/case-rules-store.ts'
-import { addCaseNote, snoozeCase } from '#shared/io/cases/change-case.ts'
+import { addCaseNote, assignCase, snoozeCase } from '#shared/io/cases/change-case.ts'
 import { judgeCase } from '#shared/io/cases/judge-case.ts'
 import { showCase } from '#shared/io/cases/list-cases.ts'
 import { findCaseless, mergeCases, placeAlerts, splitCase } from '#shared/io/cases/move-alerts.ts'
 import { takeNextCase } from '#shared/io/cases/next-case.ts'
 import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
 import { correctPhone, undoCorrection } from '#shared/io/identity/correct-phone.ts'
+import { createSealer } from '#shared/io/keys/console-keys.ts'
 import { saveView } from '#shared/io/operators/saved-view-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
@@ -515,6 +519,78 @@ describe('a correction of a phone', () => {
     )
     expect(open.rows.map(({ n }) => n)).toEqual([1, 1, 1, 1])
     expect((await postgres.query(differencesSql)).rows).toEqual([])
+  })
+})
+
+describe('what grows by operators', () => {
+  const some = async (tenantId: string) => {
+    await insertBareTenants(postgres, [tenantId])
+    const cases: string[] = []
+    for (const deviceId of ['a', 'b']) {
+      const [alertId] = await raise(tenantId, [`s-${deviceId}`], { deviceId })
+      cases.push(await findCaseOf(alertId!))
+    }
+    return cases as [string, string]
+  }
+  const addNotes = (caseId: string, count: number) =>
+    postgres.query(
+      `insert into case_notes (case_id, author, note)
+       select $1, $2, 'note ' || n from generate_series(1, $3::int) as n`,
+      [caseId, actor, count],
+    )
+
+  test('has a bound: notes of a case, also by a merge, and says which field is too much', async () => {
+    const [a, b] = await some('noted')
+    await addNotes(a, notesPerCaseMax)
+    await addNotes(b, 1)
+    const note = { caseId: a, note: 'one more', scope, actor }
+    const refusal = { code: 'conflict', errors: [{ path: '$.note' }] }
+    await expect(addCaseNote(postgres, note)).rejects.toMatchObject(refusal)
+    const merge = { caseId: b, into: a, scope, actor }
+    const tooMany = { code: 'conflict', errors: [{ path: '$.into' }] }
+    await expect(mergeCases(postgres, merge)).rejects.toMatchObject(tooMany)
+    expect(await show(b)).toMatchObject({ alerts: 1, merged_into: null })
+  })
+
+  test('has a bound: the history of a case keeps the newest entries', async () => {
+    const [caseId] = await some('told')
+    await postgres.query(
+      `insert into case_events (case_id, kind, actor) select $1, 'woken', $2
+       from generate_series(1, $3::int)`,
+      [caseId, actor, caseHistoryMax + 7],
+    )
+    await assignCase(postgres, { caseId, assignee: actor, scope, actor })
+    const { rows } = await postgres.query<{ kind: string }>(
+      'select kind from case_events where case_id = $1 order by event_id',
+      [caseId],
+    )
+    expect([rows.length, rows.at(-1)?.kind]).toEqual([caseHistoryMax, 'assigned'])
+  })
+
+  test('has a bound: of proposals that ended the newest are kept', async () => {
+    const tenantId = 'proposed'
+    await insertBareTenants(postgres, [tenantId])
+    await postgres.query(
+      `insert into proposals (proposal_id, tenant_id, kind, parameters, base, reason, author,
+         created_at, expires_at)
+       select 'prp_' || gen_random_uuid(), $1, 'bulk', '{}', '{}', 'old ' || n, $2,
+         now() - interval '8 days', now() - n * interval '1 minute'
+       from generate_series(1, $3::int) as n`,
+      [tenantId, actor, proposalsEndedMax + 3],
+    )
+    const wanted = { tenantId, kind: 'bulk', parameters: {}, base: {}, reason: 'new' } as const
+    const more = { author: actor, days: 1, openMax: 9, subject: null }
+    const sealer = createSealer([randomBytes(32).toString('base64')])
+    const proposalId = `prp_${randomUUID()}`
+    await insertProposal(postgres, sealer, { ...wanted, ...more, proposalId })
+    const { rows } = await postgres.query<{ reason: string }>(
+      'select reason from proposals where tenant_id = $1 order by expires_at desc',
+      [tenantId],
+    )
+    expect(rows.map(({ reason }) => reason)).toEqual([
+      'new',
+      ...Array.from({ length: proposalsEndedMax }, (_, n) => `old ${n + 1}`),
+    ])
   })
 })
 

@@ -66,8 +66,12 @@ export const caseSubjectsMax = 50
 /** Alerts that are split off at once: their ids are 32 kB in a request and in an audit row. */
 export const caseSplitAlertsMax = 1_000
 
-/** Notes of a case, of up to 2,000 characters each, and the newest entries of its history. */
+/** Notes of a case, of up to 2,000 characters each: at most 1.2 MB in one answer. */
 export const notesPerCaseMax = 200
+/**
+ * Entries of a case's history that are kept, the newest, about 300 bytes each: 60 kB. Notes of
+ * judgements are up to 2,000 characters more. The audit log has all changes.
+ */
 export const caseHistoryMax = 200
 
 /** How long a case that `next` handed out is nobody else's; presence renews it. */
