@@ -602,7 +602,6 @@ test('open cases and those that are late are counted for metrics', async () => {
   await insertBareTenants(postgres, [tenantId])
   const metrics = createMetrics('test')
   const log = createLog('test', 'silent')
-  const job = startCases({ postgres, log, metrics })
   const gauges = async () => {
     const text = await metrics.registry.metrics()
     return ['open', 'breached'].map((name) =>
@@ -611,11 +610,12 @@ test('open cases and those that are late are counted for metrics', async () => {
   }
   const sql = `select count(*) as open, count(*) filter (where due_at <= now()) as breached
     from cases where closed_at is null`
+  const late = makeAlertCandidate({ tenantId, sessionId: 's1', action: 'BLOCK' })
+  await raiseAlerts(postgres, [late], () => Date.now() - 5 * 3_600_000)
+  const { rows } = await postgres.query<{ open: number; breached: number }>(sql)
+  expect(rows[0]!.breached).toBeGreaterThan(0)
+  const job = startCases({ postgres, log, metrics })
   try {
-    const late = makeAlertCandidate({ tenantId, sessionId: 's1', action: 'BLOCK' })
-    await raiseAlerts(postgres, [late], () => Date.now() - 5 * 3_600_000)
-    const { rows } = await postgres.query<{ open: number; breached: number }>(sql)
-    expect(rows[0]!.breached).toBeGreaterThan(0)
     await until('the gauges are the counts', async () => {
       const [open, breached] = await gauges()
       return open === rows[0]!.open && breached === rows[0]!.breached

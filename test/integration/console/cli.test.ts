@@ -339,7 +339,7 @@ describe('alerts and deliveries', () => {
     await createAlertStore(connection).raiseAlerts(alerts, () => Date.now())
     await connection.close()
     const { stdout: table } = await di(['cases', 'list', 'desk', '--min-risk', '1'])
-    const [, id] = /^(cas_\S+) +device d\\u202e1 +OPEN +2 of 2 open /m.exec(table) ?? []
+    const [, id] = /^(cas_\S+) +device d\\u\{202e\}1 +OPEN +2 of 2 open /m.exec(table) ?? []
     expect(await di(['cases', 'list', 'desk', '--state', 'CLOSED'])).toMatchObject({
       stdout: expect.stringMatching(/^There are no such cases/),
     })
@@ -354,7 +354,7 @@ describe('alerts and deliveries', () => {
       /state: +CLOSED[\s\S]*2 alerts judged, 0 labels and 0 list entries added/,
     )
     const { stdout: shown } = await di(['cases', 'show', id!])
-    expect(shown).toMatch(/Devices: d\\u202e1\n.*judged by admin .*"note":"a farm"/)
+    expect(shown).toMatch(/Devices: d\\u\{202e\}1\n.*judged by admin .*"note":"a farm"/)
   })
 
   it('change together, and the change is listed, cancelled and undone', async () => {

@@ -76,7 +76,8 @@ export function describeQueue(getRig: () => OperatorsRig): void {
 
       // Ana went home: what she has not settled is handed out again, to one of them.
       const { rows } = await postgres.query<{ case_id: string }>(
-        `update cases set leased_until = now() where tenant_id = $1 and leased_by = $2
+        `update cases set leased_until = now() where case_id in (
+           select case_id from cases where tenant_id = $1 and leased_by = $2 limit 20)
          returning case_id`,
         [tenant_id, ana.email],
       )
