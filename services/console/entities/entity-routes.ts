@@ -99,14 +99,20 @@ function addDevice(app: ConsoleApp, deps: BoundedDeps): void {
       if (device === null) {
         throw new Problem('device_not_found', 'There is no telemetry of this device.')
       }
-      const [alerts, toPhone, percentile] = await Promise.all([
+      const sessionIds = device.sessions.map(({ sessionId }) => sessionId)
+      const [alerts, toPhone, percentile, users] = await Promise.all([
         readAlerts(deps, tenantId, { kind: 'device', id: deviceId }),
         readPhoneFields(deps.findPhones, { tenantId, deviceIds: [deviceId] }),
         deps.findPercentile({ tenantId, score: device.peakRiskScore }),
+        deps.links.findSessionUsers({ tenantId, deviceId, sessionIds }).catch(reject),
       ])
       const shown = toDevice(device, scopes, { ...toPhone(deviceId), ...percentile })
       // The users of the page are all that it shows: it has no parameter for further ones.
-      return { device: { ...shown, users_cursor: null }, alerts }
+      const sessions = shown.sessions.map((session) => {
+        const named = users.get(session.session_id)
+        return { ...session, users: named?.users ?? [], users_total: named?.total ?? 0 }
+      })
+      return { device: { ...shown, sessions, users_cursor: null }, alerts }
     },
   )
 }

@@ -3,7 +3,11 @@ import { z } from 'zod'
 import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
 import { verdictCountsFields, verdictCountsSchema } from '#shared/core/alerts/alert-work-schemas.ts'
 import { nodeVerdictsCountedMax } from '#shared/core/base/limits/alerts.ts'
-import { linkedMax, sharedShownMax } from '#shared/core/base/limits/entities.ts'
+import {
+  linkedMax,
+  sessionUsersShownMax,
+  sharedShownMax,
+} from '#shared/core/base/limits/entities.ts'
 import {
   cursorParameter,
   deviceSchema,
@@ -74,8 +78,15 @@ export const linksSchema = z.object({
     .describe('false: sessions in common were not searched, or not all'),
 })
 
+const deviceSessionSchema = sessionSchema
+  .extend({
+    users: z.array(z.string()).describe(`users and accounts; at most ${sessionUsersShownMax}`),
+    users_total: z.int(),
+  })
+  .meta({ id: 'DeviceSession' })
+
 export const devicePageSchema = z.object({
-  device: deviceSchema,
+  device: deviceSchema.extend({ sessions: z.array(deviceSessionSchema) }),
   alerts: alertsSchema,
 })
 

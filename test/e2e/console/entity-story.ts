@@ -139,6 +139,8 @@ export function describeEntities(getStory: () => EntityStory): void {
         ['ada', '0'],
       ])
       expect(shown.slice(1).map(([id]) => id)).toEqual(['emulator', 'tablet'])
+      const named = (await readTable('Sessions')).map(([id, , , , , users]) => [id, users])
+      expect(named).toContainEqual(['p-4', 'bob'])
       await expectNoFault()
       const users = await read<Links>(`${userAt('ada')}/links`)
       expect(users.data.map(({ id }) => id).sort()).toEqual(['bob', oddUser].sort())

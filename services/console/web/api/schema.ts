@@ -1653,7 +1653,26 @@ export interface paths {
                 200: {
                     content: {
                         "application/json": {
-                            device: components["schemas"]["Device"];
+                            device: {
+                                device_id: string;
+                                first_seen_at: string;
+                                last_seen_at: string;
+                                peak_rasp_score: number;
+                                risk_score: number;
+                                risk_percentile?: number;
+                                platform?: string;
+                                sdk_version?: string;
+                                app_version?: string;
+                                device_model?: string;
+                                connection: components["schemas"]["Connection"] | null;
+                                install: components["schemas"]["DeviceInstall"] | null;
+                                phone?: components["schemas"]["DevicePhone"] | null;
+                                users_seen_on: string[];
+                                users_cursor: string | null;
+                                sessions: components["schemas"]["DeviceSession"][];
+                                sessions_total: number;
+                                sessions_cursor: string | null;
+                            };
                             alerts: {
                                 total: number;
                                 verdicts: {
@@ -6120,26 +6139,6 @@ export interface components {
                 answer: string | null;
             }[];
         };
-        Device: {
-            device_id: string;
-            first_seen_at: string;
-            last_seen_at: string;
-            peak_rasp_score: number;
-            risk_score: number;
-            risk_percentile?: number;
-            platform?: string;
-            sdk_version?: string;
-            app_version?: string;
-            device_model?: string;
-            connection: components["schemas"]["Connection"] | null;
-            install: components["schemas"]["DeviceInstall"] | null;
-            phone?: components["schemas"]["DevicePhone"] | null;
-            users_seen_on: string[];
-            users_cursor: string | null;
-            sessions: components["schemas"]["Session"][];
-            sessions_total: number;
-            sessions_cursor: string | null;
-        };
         DeviceInstall: {
             provider: "key_attestation" | "app_attest" | "play_integrity" | "none";
             verdict: "verified" | "rejected" | "none";
@@ -6151,6 +6150,24 @@ export interface components {
             phone_id: string;
             confidence: number;
             installs: number;
+        };
+        DeviceSession: {
+            session_id: string;
+            rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
+            started_at: string;
+            last_seen_at: string;
+            rasp_score: number;
+            flags: components["schemas"]["Flag"][];
+            risk_score: number;
+            action: components["schemas"]["Action"];
+            risk_flags: components["schemas"]["Flag"][];
+            platform?: string;
+            sdk_version?: string;
+            app_version?: string;
+            device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
+            users: string[];
+            users_total: number;
         };
         Disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
         Erasure: {
@@ -6706,22 +6723,6 @@ export interface components {
             owner: string;
             own: boolean;
             updated_at: string;
-        };
-        Session: {
-            session_id: string;
-            rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
-            started_at: string;
-            last_seen_at: string;
-            rasp_score: number;
-            flags: components["schemas"]["Flag"][];
-            risk_score: number;
-            action: components["schemas"]["Action"];
-            risk_flags: components["schemas"]["Flag"][];
-            platform?: string;
-            sdk_version?: string;
-            app_version?: string;
-            device_model?: string;
-            connection: components["schemas"]["Connection"] | null;
         };
         Signal: {
             signal: string;

@@ -64,8 +64,8 @@ export function LinkGraph({
         {counted(shared, kind === 'device' ? 'user' : 'device')} in common
         {left > 0 ? `; ${counted(left, `linked ${kind}`)} left out` : ''}. Circles are devices,
         squares are users, dashed lines are sessions in common. Beside a node stands its highest
-        risk score; ! is a confirmed alert, ? an open one, ✓ alerts that were all cleared. The list
-        has the same as text.
+        risk score; ! is a confirmed alert, ? an open one, ok are alerts that were all cleared. The
+        list has the same as text.
       </figcaption>
     </figure>
   )
@@ -200,7 +200,7 @@ const looks = {
 const signs: Record<Exclude<NodeVerdict, 'none'>, { sign: string; look: string }> = {
   confirmed: { sign: '!', look: 'fill-bad' },
   open: { sign: '?', look: 'fill-warn' },
-  cleared: { sign: '✓', look: 'fill-good' },
+  cleared: { sign: ' ok', look: 'fill-good' },
 }
 
 /** The risk of a node below it, with the sign of its verdict. */
