@@ -1653,9 +1653,34 @@ export interface paths {
                 200: {
                     content: {
                         "application/json": {
-                            device: components["schemas"]["Device"];
+                            device: {
+                                device_id: string;
+                                first_seen_at: string;
+                                last_seen_at: string;
+                                peak_rasp_score: number;
+                                risk_score: number;
+                                risk_percentile?: number;
+                                platform?: string;
+                                sdk_version?: string;
+                                app_version?: string;
+                                device_model?: string;
+                                connection: components["schemas"]["Connection"] | null;
+                                install: components["schemas"]["DeviceInstall"] | null;
+                                phone?: components["schemas"]["DevicePhone"] | null;
+                                users_seen_on: string[];
+                                users_cursor: string | null;
+                                sessions: components["schemas"]["DeviceSession"][];
+                                sessions_total: number;
+                                sessions_cursor: string | null;
+                            };
                             alerts: {
                                 total: number;
+                                verdicts: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                };
                                 data: {
                                     alert_id: string;
                                     tenant_id: string;
@@ -1720,6 +1745,12 @@ export interface paths {
                             sessions: components["schemas"]["UserSession"][];
                             alerts: {
                                 total: number;
+                                verdicts: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                };
                                 data: {
                                     alert_id: string;
                                     tenant_id: string;
@@ -1786,6 +1817,15 @@ export interface paths {
                                 shared_total: number;
                                 sessions: number;
                             }[];
+                            alerts: {
+                                kind: "device" | "user";
+                                id: string;
+                                risk_score: number;
+                                open: number;
+                                reviewed: number;
+                                false_positive: number;
+                                confirmed: number;
+                            }[];
                             total: number;
                             followed: {
                                 read: number;
@@ -1820,6 +1860,15 @@ export interface paths {
                                 }[];
                                 shared_total: number;
                                 sessions: number;
+                            }[];
+                            alerts: {
+                                kind: "device" | "user";
+                                id: string;
+                                risk_score: number;
+                                open: number;
+                                reviewed: number;
+                                false_positive: number;
+                                confirmed: number;
                             }[];
                             total: number;
                             followed: {
@@ -1858,6 +1907,12 @@ export interface paths {
                             };
                             alerts: {
                                 total: number;
+                                verdicts: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                };
                                 data: {
                                     alert_id: string;
                                     tenant_id: string;
@@ -2122,6 +2177,7 @@ export interface paths {
                             data: {
                                 kind: "tenant"
                                     | "alert"
+                                    | "case"
                                     | "delivery"
                                     | "event"
                                     | "device"
@@ -6001,7 +6057,14 @@ export interface components {
             history: {
                 at: string;
                 actor: string;
-                kind: "reopened" | "judged" | "snoozed" | "woken" | "assigned" | "merged" | "split";
+                kind: "reopened"
+                    | "judged"
+                    | "snoozed"
+                    | "woken"
+                    | "assigned"
+                    | "merged"
+                    | "split"
+                    | "regrouped";
                 details: {
                     [key: string]: unknown;
                 };
@@ -6076,26 +6139,6 @@ export interface components {
                 answer: string | null;
             }[];
         };
-        Device: {
-            device_id: string;
-            first_seen_at: string;
-            last_seen_at: string;
-            peak_rasp_score: number;
-            risk_score: number;
-            risk_percentile?: number;
-            platform?: string;
-            sdk_version?: string;
-            app_version?: string;
-            device_model?: string;
-            connection: components["schemas"]["Connection"] | null;
-            install: components["schemas"]["DeviceInstall"] | null;
-            phone?: components["schemas"]["DevicePhone"] | null;
-            users_seen_on: string[];
-            users_cursor: string | null;
-            sessions: components["schemas"]["Session"][];
-            sessions_total: number;
-            sessions_cursor: string | null;
-        };
         DeviceInstall: {
             provider: "key_attestation" | "app_attest" | "play_integrity" | "none";
             verdict: "verified" | "rejected" | "none";
@@ -6107,6 +6150,24 @@ export interface components {
             phone_id: string;
             confidence: number;
             installs: number;
+        };
+        DeviceSession: {
+            session_id: string;
+            rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
+            started_at: string;
+            last_seen_at: string;
+            rasp_score: number;
+            flags: components["schemas"]["Flag"][];
+            risk_score: number;
+            action: components["schemas"]["Action"];
+            risk_flags: components["schemas"]["Flag"][];
+            platform?: string;
+            sdk_version?: string;
+            app_version?: string;
+            device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
+            users: string[];
+            users_total: number;
         };
         Disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
         Erasure: {
@@ -6662,22 +6723,6 @@ export interface components {
             owner: string;
             own: boolean;
             updated_at: string;
-        };
-        Session: {
-            session_id: string;
-            rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
-            started_at: string;
-            last_seen_at: string;
-            rasp_score: number;
-            flags: components["schemas"]["Flag"][];
-            risk_score: number;
-            action: components["schemas"]["Action"];
-            risk_flags: components["schemas"]["Flag"][];
-            platform?: string;
-            sdk_version?: string;
-            app_version?: string;
-            device_model?: string;
-            connection: components["schemas"]["Connection"] | null;
         };
         Signal: {
             signal: string;
