@@ -107,3 +107,23 @@ export const hourlyGapsMax = 32
  * The catalog has some 150 signals and a fleet a dozen versions; clients choose other texts.
  */
 export const hourlyNamesMax = 5_000
+
+/**
+ * Counts of events by a column: values in an answer, 50 of some 300 bytes are 15 kB; and values that
+ * are told apart while counting, with a sketch of devices each, which are 40 kB where devices are
+ * thousands. A device sends any version, so a query of more is refused.
+ */
+export const eventCountValuesMax = 50
+export const eventCountGroupsMax = 10_000
+/** Memory of one such query: its sketches, and the decisions of some million raised events. */
+export const eventCountBytesMax = 1024 * 1024 * 1024
+/**
+ * Such queries at once, each of two threads for at most 4 s. A page has a query for each column that
+ * is open, and the others wait.
+ */
+export const eventCountLimits = {
+  perTenant: 1,
+  total: 2,
+  queuePerTenant: 20,
+  waitMs: 8_000,
+} as const
