@@ -1,10 +1,11 @@
 /** The filters of the list of events: in the URL, in the API and in SQL. Pure. */
+
+import { toPlatform } from '#shared/core/devices/platform-name.ts'
 import { networkKinds } from '#shared/core/network/network-list.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { flagCodes } from '#shared/core/signals/flag-codes.ts'
 import { isServerCategory, type SignalCategory } from '#shared/core/signals/signal-definition.ts'
 import { findSignal } from '#shared/core/signals/signals.ts'
-import { toPlatform } from '#shared/core/telemetry/install.ts'
 
 type Search = Record<string, string>
 
