@@ -130,14 +130,14 @@ type Read = <Row>(query: string, params: Record<string, unknown>) => Promise<Row
 export function createEventReader(
   clickhouse: Clickhouse,
   rowsReadMax: number,
-  more: ClickHouseSettings = {},
+  { maxMs = eventQueryMaxMs, ...more }: ClickHouseSettings & { maxMs?: number } = {},
 ): Read {
   const settings: ClickHouseSettings = {
     ...uncompiled,
     ...more,
     max_threads: 2,
     max_rows_to_read: String(rowsReadMax),
-    max_execution_time: eventQueryMaxMs / 1_000,
+    max_execution_time: maxMs / 1_000,
   }
   return async <Row>(query: string, query_params: Record<string, unknown>) => {
     try {
@@ -149,7 +149,7 @@ export function createEventReader(
         use_multipart_params_auto: true,
         format: 'JSONEachRow',
         // The engine ends a query itself first.
-        abort_signal: AbortSignal.timeout(eventQueryMaxMs + 500),
+        abort_signal: AbortSignal.timeout(maxMs + 500),
       })
       return await result.json<Row>()
     } catch (error) {

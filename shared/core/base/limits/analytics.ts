@@ -118,12 +118,17 @@ export const eventCountGroupsMax = 10_000
 /** Memory of one such query: its sketches, and the decisions of some million raised events. */
 export const eventCountBytesMax = 1024 * 1024 * 1024
 /**
- * Such queries at once, each of two threads for at most 4 s. A page has a query for each column that
- * is open, and the others wait.
+ * How long one may take. It reads each event of the time, 0.3 µs of CPU each on two threads: 10
+ * million events in 1.5 s. Of many more a query names a device, a user, a session or a shorter time.
+ */
+export const eventCountMaxMs = 10_000
+/**
+ * Such queries at once, each of two threads. A page has one for each column that is open: the others
+ * wait.
  */
 export const eventCountLimits = {
   perTenant: 1,
   total: 2,
   queuePerTenant: 20,
-  waitMs: 8_000,
+  waitMs: 10_000,
 } as const
