@@ -44,6 +44,7 @@ import { addSearchRoutes } from './entities/search-routes.ts'
 import { addSignalChangeRoute } from './entities/signal-change-routes.ts'
 import { addTimelineRoutes } from './entities/timeline-routes.ts'
 import { addErasureRoutes } from './erasure/erasure-routes.ts'
+import { addEventCountRoute } from './events/event-count-routes.ts'
 import { addEventListRoute } from './events/event-list-routes.ts'
 import { addEventRoutes } from './events/event-routes.ts'
 import type { ConsoleApp } from './http/admin-app.ts'
@@ -132,6 +133,7 @@ const routes = [
   addShadowRoutes,
   addEventRoutes,
   addEventListRoute,
+  addEventCountRoute,
   addSignalRoutes,
   addRulePerformanceRoutes,
   addSecretRoutes,

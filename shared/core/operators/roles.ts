@@ -182,6 +182,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /sql/views': viewer,
   'GET /sql/cookbook': viewer,
   'GET /tenants/:tenant_id/events': viewer,
+  'GET /tenants/:tenant_id/events/counts': viewer,
   'GET /events/:event_id/explanation': viewer,
   'GET /events/:event_id/body': viewer,
   'GET /tenants/:tenant_id/alerts': viewer,

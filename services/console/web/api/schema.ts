@@ -4536,9 +4536,16 @@ export interface paths {
                     flag?: string;
                     action?: string;
                     signal?: string;
+                    signal_value?: string;
                     platform?: string;
                     app_version?: string;
+                    sdk_version?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
+                    network_kind?: string;
                     min_score?: number;
+                    max_score?: number;
                     limit?: number;
                     cursor?: string;
                 };
@@ -4550,6 +4557,53 @@ export interface paths {
                 200: {
                     content: {
                         "application/json": components["schemas"]["EventPage"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/events/counts": {
+        get: {
+            parameters: {
+                query: {
+                    from?: string;
+                    to?: string;
+                    device_id?: string;
+                    user_id?: string;
+                    session_id?: string;
+                    flag?: string;
+                    action?: string;
+                    signal?: string;
+                    signal_value?: string;
+                    platform?: string;
+                    app_version?: string;
+                    sdk_version?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
+                    network_kind?: string;
+                    min_score?: number;
+                    max_score?: number;
+                    by: "action"
+                        | "flag"
+                        | "signal"
+                        | "signal_value"
+                        | "app_version"
+                        | "sdk_version"
+                        | "platform"
+                        | "country"
+                        | "asn"
+                        | "network_kind"
+                        | "score";
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["EventCounts"];
                     };
                 };
             };
@@ -6236,6 +6290,35 @@ export interface components {
             flags: components["schemas"]["Flag"][];
             reasons: components["schemas"]["Reason"][];
             policy_version: number;
+        };
+        EventCounts: {
+            by: "action"
+                | "flag"
+                | "signal"
+                | "signal_value"
+                | "app_version"
+                | "sdk_version"
+                | "platform"
+                | "country"
+                | "asn"
+                | "network_kind"
+                | "score";
+            all: {
+                events: number;
+                devices: number;
+            };
+            none: {
+                events: number;
+                devices: number;
+            };
+            values: {
+                value: string;
+                label: string;
+                events: number;
+                devices: number;
+            }[];
+            values_total: number;
+            own_filter_left_out: boolean;
         };
         EventExplanation: {
             event: {
