@@ -10,8 +10,8 @@ import {
 } from '#shared/core/base/limits/alerts.ts'
 import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { countMatching, type Matching } from '#shared/io/alerts/bulk/bulk-job-store.ts'
-import { countAlertsBy, type ValueCount } from '#shared/io/alerts/count-alerts-by.ts'
 import { isFiltered } from '#shared/io/alerts/filtered-alerts-sql.ts'
+import { countAlertsBy, type ValueCount } from '#shared/io/alerts/list-alerts.ts'
 import type { QueryLimiter } from '#shared/io/http/limit-queries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 

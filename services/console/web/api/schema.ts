@@ -4750,6 +4750,7 @@ export interface paths {
             parameters: {
                 query?: {
                     open?: string;
+                    affected?: string;
                 };
                 path: {
                     tenant_id: string;

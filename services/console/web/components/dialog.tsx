@@ -20,7 +20,7 @@ export function Dialog({
   /** Cannot be closed while something is under way, or while a secret was not confirmed. */
   locked?: boolean
 }) {
-  const focus = useReturnFocus()
+  const focus = useReturnFocus(open)
   return (
     <Primitive.Root onOpenChange={(next) => !next && !locked && onClose()} open={open}>
       <Primitive.Portal>

@@ -94,9 +94,9 @@ export const caseChangesAnnouncedMax = 500
 export const caseStepAlerts = 200
 
 /**
- * Saved views of a tenant, own and shared: each is up to 8 kB of JSON, so all are 8 MB. An owner has
- * at most a tenth of them, 50 for each of two pages, so ten people must fill their share before
- * anybody else cannot save one.
+ * Saved views of a tenant, own and shared: each is up to 8 kB of JSON, so all are 8 MB. An owner
+ * has at most a tenth of them, 25 for each of the four pages, so that it takes ten people to fill
+ * those of a tenant.
  */
 export const savedViewsMax = 1_000
 export const savedViewsPerOwnerMax = 100

@@ -6,15 +6,7 @@ import { Popover } from 'radix-ui'
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react'
 import { classes } from '../classes.ts'
 import { Icon } from '../icons.tsx'
-
-export type FindChoice = {
-  value: string
-  text: string
-  /** Beside the text, such as the code of a name. */
-  code?: string
-  /** How much choosing it shows; undefined while it is not known. */
-  count?: number | undefined
-}
+import { type FindChoice, findChoices } from './find-choices.ts'
 
 /** Rows in the list; what is beyond is found by typing. */
 const shownMax = 80
@@ -52,6 +44,7 @@ export function FindMenu({
  * The box and the list.
  * @param many whether several can be chosen
  * @param unit what the counts are of: `alerts`
+ * @param toTyped what may be chosen as it is typed, though no choice has it
  * @param note said below the list, as why counts are missing
  */
 export function FindList({
@@ -60,6 +53,7 @@ export function FindList({
   chosen,
   many = false,
   unit,
+  toTyped,
   note,
   children,
   onChoose,
@@ -69,6 +63,7 @@ export function FindList({
   chosen: readonly string[]
   many?: boolean
   unit?: string
+  toTyped?: (text: string) => FindChoice | null
   note?: ReactNode
   /** Below the list, such as a button that clears the choice. */
   children?: ReactNode
@@ -78,7 +73,9 @@ export function FindList({
   const [at, setAt] = useState(0)
   const id = useId()
   const list = useRef<HTMLDivElement>(null)
-  const found = findChoices(choices, typed)
+  const text = typed.trim()
+  const own = text === '' || choices.some(({ value }) => value === text) ? null : toTyped?.(text)
+  const found = [...findChoices(choices, typed), ...(own ? [own] : [])]
   const shown = found.slice(0, shownMax)
   const active = Math.min(at, shown.length - 1)
   useEffect(() => {
@@ -146,14 +143,14 @@ export function FindList({
               {chosen.includes(choice.value) && <Icon name="check" size={14} />}
             </span>
             <span className="min-w-0 flex-1">
-              <span className="block truncate">{choice.text}</span>
+              <span className="line-clamp-2 wrap-anywhere">{choice.text}</span>
               {choice.code && (
                 <span className="block truncate font-mono text-muted text-xs">{choice.code}</span>
               )}
             </span>
-            {unit !== undefined && (
+            {choice.count !== undefined && (
               <span className="shrink-0 text-muted text-sm">
-                {choice.count?.toLocaleString('en') ?? '…'}
+                {choice.count.toLocaleString('en')}
                 <span className="sr-only"> {unit}</span>
               </span>
             )}
@@ -173,13 +170,5 @@ export function FindList({
       {note && <p className="border-line border-t px-3 py-2 text-muted text-sm">{note}</p>}
       {children}
     </>
-  )
-}
-
-/** Those whose name, code or value has what was typed. */
-export function findChoices(choices: readonly FindChoice[], typed: string): FindChoice[] {
-  const wanted = typed.trim().toLowerCase()
-  return choices.filter(({ value, text, code = '' }) =>
-    [value, text, code].some((one) => one.toLowerCase().includes(wanted)),
   )
 }

@@ -2,22 +2,17 @@
  * Gives the focus back to what had it when a dialog opened: Radix does so only for a dialog with a
  * button of its own.
  */
-import { useRef } from 'react'
+import { useMemo } from 'react'
 
-/** What to put on the content of a dialog. */
-export function useReturnFocus(): {
-  onOpenAutoFocus: () => void
-  onCloseAutoFocus: (event: Event) => void
-} {
-  const before = useRef<HTMLElement>(undefined)
+/** @returns what to put on the content of the dialog */
+export function useReturnFocus(open: boolean): { onCloseAutoFocus: (event: Event) => void } {
+  // As it is rendered: a field that takes the focus by itself has it before any effect runs.
+  const before = useMemo(() => (open ? findPlace(document.activeElement) : undefined), [open])
   return {
-    onOpenAutoFocus: () => {
-      before.current = findPlace(document.activeElement)
-    },
     onCloseAutoFocus: (event) => {
-      if (before.current?.isConnected !== true) return
+      if (before?.isConnected !== true) return
       event.preventDefault()
-      before.current.focus({ preventScroll: true })
+      before.focus({ preventScroll: true })
     },
   }
 }

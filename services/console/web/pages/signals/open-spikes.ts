@@ -35,20 +35,3 @@ export const toSuppression = ({ signal, sdk_version: version, platform, share }:
   platforms: platform,
   reason: `${signal} rose to ${toShareText(share)} of devices with ${version}`,
 })
-
-type Raised = {
-  platform?: string | null
-  sdk_version?: string | null
-  reasons: readonly { evidence: Record<string, unknown> }[]
-}
-
-/** Whether a signal that spikes, in its platform and SDK version, is a reason of an alert. */
-export function isOfSpike(
-  { platform, sdk_version: version, reasons }: Raised,
-  spike: Pick<Spike, 'signal' | 'platform' | 'sdk_version'>,
-): boolean {
-  if (version !== spike.sdk_version || platform !== spike.platform.toLowerCase()) return false
-  return reasons.some(
-    ({ evidence: { signals } }) => Array.isArray(signals) && signals.includes(spike.signal),
-  )
-}

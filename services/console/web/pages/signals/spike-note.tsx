@@ -1,9 +1,10 @@
-/** Said while a signal of some alerts has an open spike in their SDK version: likely a bad release. */
+/** Said while a signal of alerts has an open spike in their SDK version: likely a bad release. */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useMay } from '../../shell/operator.ts'
 import type { Alert } from '../alert/alert.ts'
-import { isOfSpike, openSpikesQuery, toSuppression } from './open-spikes.ts'
+import { isOfSpike } from './is-of-spike.ts'
+import { openSpikesQuery, toSuppression } from './open-spikes.ts'
 
 export function SpikeNote({ tenant, alerts }: { tenant: string; alerts: readonly Alert[] }) {
   const mayEdit = useMay('engineer')
@@ -18,8 +19,8 @@ export function SpikeNote({ tenant, alerts }: { tenant: string; alerts: readonly
       role="note"
     >
       <span className="min-w-0 flex-1 basis-60">
-        A spike is open for <code className="font-mono text-sm wrap-anywhere">{spike.signal}</code>{' '}
-        in {spike.platform} {spike.sdk_version}: likely a bad release.
+        A spike is open for <code className="text-sm wrap-anywhere">{spike.signal}</code> in{' '}
+        {spike.platform} {spike.sdk_version}: likely a bad release.
       </span>
       {mayEdit && (
         <>

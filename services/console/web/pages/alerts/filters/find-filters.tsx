@@ -6,7 +6,8 @@ import { flagCodes } from '#shared/core/signals/flag-codes.ts'
 import { api, ok } from '../../../api/client.ts'
 import { Button } from '../../../components/button.tsx'
 import { FilterButton } from '../../../components/find/filter-button.tsx'
-import { type FindChoice, FindList, FindMenu } from '../../../components/find/find-menu.tsx'
+import type { FindChoice } from '../../../components/find/find-choices.ts'
+import { FindList, FindMenu } from '../../../components/find/find-menu.tsx'
 import { useUrlSearch, useUrlState } from '../../../components/state/url-state.ts'
 import { serverNowMs } from '../../../components/time/server-clock.ts'
 import { useSignedIn } from '../../../shell/operator.ts'
@@ -74,12 +75,14 @@ function FlagList({
 }) {
   const { values, note } = useCounts(tenant, 'flag')
   const counts = new Map(values?.map(({ value, alerts }) => [value, alerts]))
+  // Without counts where they cannot be read.
+  const noCount = note === undefined ? { count: values === undefined ? ('…' as const) : 0 } : {}
   const others = flagCodes.filter((code) => !counts.has(code)).map(toFlagChoice)
   const choices = [
     ...[...counts].map(([code, count]) => ({ ...toFlagChoice(code), count })),
     ...others
       .toSorted((a, b) => a.text.localeCompare(b.text))
-      .map((choice) => ({ ...choice, count: values === undefined ? undefined : 0 })),
+      .map((choice) => ({ ...choice, ...noCount })),
   ]
   return (
     <FindList
@@ -89,7 +92,7 @@ function FlagList({
       many
       note={note}
       onChoose={onChoose}
-      {...(note === undefined && { unit: 'alerts' })}
+      unit="alerts"
     >
       {chosen.length > 0 && (
         <div className="border-line border-t p-1">
@@ -132,22 +135,21 @@ function SdkVersionList({
   onChoose: (version: string) => void
 }) {
   const { values, note } = useCounts(tenant, 'sdk_version')
-  const total = values?.reduce((sum, { alerts }) => sum + alerts, 0)
   const known = (values ?? []).map(({ value, alerts }) => ({
     value,
     text: value,
     count: alerts,
   }))
   const isKnown = chosen === '' || known.some(({ value }) => value === chosen)
-  const own = isKnown ? [] : [{ value: chosen, text: chosen, count: total && 0 }]
+  const own = isKnown ? [] : [{ value: chosen, text: chosen }]
   return (
     <FindList
-      choices={[{ ...anyVersion, count: total }, ...own, ...known]}
+      choices={[anyVersion, ...own, ...known]}
       chosen={[chosen]}
       label="SDK version"
-      note={note}
+      note={note ?? (values === undefined && 'Reading versions …')}
       onChoose={onChoose}
-      {...(note === undefined && { unit: 'alerts' })}
+      unit="alerts"
     />
   )
 }

@@ -2,7 +2,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { RowList } from '../../../components/rows/row-list.tsx'
 import type { Alert } from '../../alert/alert.ts'
-import { isOfSpike, openSpikesQuery } from '../../signals/open-spikes.ts'
+import { isOfSpike } from '../../signals/is-of-spike.ts'
+import { openSpikesQuery } from '../../signals/open-spikes.ts'
 import { AlertRow, alertRowPx } from './alert-row.tsx'
 
 export function AlertList({

@@ -5,7 +5,7 @@ const reading: Keys = [
   ['j', 'the next alert'],
   ['k', 'the alert before'],
   ['Esc', 'close the alert, or clear the selection'],
-  ['Shift + click', 'select all from the last one to this one'],
+  ['Shift + click', 'select every alert between the last one and this one'],
   ['?', 'this help'],
 ]
 const judging: Keys = [
