@@ -18,6 +18,7 @@ import {
 } from '#shared/io/outcomes/risk-percentiles.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { addAlertRoutes } from './alerts/alert-routes.ts'
+import { addAssigneeRoute } from './alerts/assignee-routes.ts'
 import { addBulkRoutes } from './alerts/bulk-routes.ts'
 import { addAlertCsvRoute } from './alerts/csv-routes.ts'
 import { type AlertReads, createAlertReads } from './alerts/read-alerts.ts'
@@ -102,6 +103,7 @@ const routes = [
   addRotationRoutes,
   addInstallRoutes,
   addAlertRoutes,
+  addAssigneeRoute,
   addBulkRoutes,
   addAlertCsvRoute,
   addAlertStreamRoute,

@@ -199,6 +199,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /tenants/:tenant_id/users/:user_id': viewer,
   'GET /tenants/:tenant_id/users/:user_id/links': viewer,
   'GET /tenants/:tenant_id/users/:user_id/timeline': viewer,
+  'GET /tenants/:tenant_id/alerts/counts': viewer,
   'GET /tenants/:tenant_id/alerts/stream': viewer,
   'GET /tenants/:tenant_id/alerts.csv': viewer,
   'POST /tenants/:tenant_id/alerts/bulk-disposition': { ...analyst, guarded: 'bulk' },
@@ -210,6 +211,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /alerts/:alert_id': viewer,
   'POST /alerts/:alert_id/disposition': analyst,
   'PUT /alerts/:alert_id/assignee': analyst,
+  'GET /tenants/:tenant_id/assignees': viewer,
   'POST /alerts/:alert_id/notes': analyst,
 
   'GET /tenants/:tenant_id/cases': viewer,

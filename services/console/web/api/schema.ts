@@ -694,6 +694,7 @@ export interface paths {
                     updated_after?: string;
                     limit?: number;
                     cursor?: string;
+                    sdk_version?: string;
                     case_id?: string;
                     assignee?: "none" | string;
                 };
@@ -745,6 +746,48 @@ export interface paths {
                             total: number;
                             limit: number;
                             next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/alerts/counts": {
+        get: {
+            parameters: {
+                query: {
+                    disposition?: string;
+                    decision?: string;
+                    severity?: string;
+                    flag?: string;
+                    min_score?: number;
+                    device_id?: string;
+                    user_id?: string;
+                    session_id?: string;
+                    platform?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
+                    from?: string;
+                    to?: string;
+                    updated_after?: string;
+                    sdk_version?: string;
+                    case_id?: string;
+                    assignee?: "none" | string;
+                    by: "flag" | "sdk_version";
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                value: string;
+                                alerts: number;
+                            }[];
                         };
                     };
                 };
@@ -997,6 +1040,27 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/tenants/{tenant_id}/assignees": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                email: string;
+                                name: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/tenants/{tenant_id}/alerts/bulk-disposition": {
         post: {
             parameters: {
@@ -1023,6 +1087,7 @@ export interface paths {
                             from?: string;
                             to?: string;
                             updated_after?: string;
+                            sdk_version?: string;
                             case_id?: string;
                             assignee?: "none" | string;
                         };
@@ -1068,6 +1133,7 @@ export interface paths {
                             from?: string;
                             to?: string;
                             updated_after?: string;
+                            sdk_version?: string;
                             case_id?: string;
                             assignee?: "none" | string;
                         };
@@ -1174,6 +1240,7 @@ export interface paths {
                     from?: string;
                     to?: string;
                     updated_after?: string;
+                    sdk_version?: string;
                     case_id?: string;
                     assignee?: "none" | string;
                     form?: "plain" | "excel";
@@ -3314,6 +3381,7 @@ export interface paths {
                                 from?: string;
                                 to?: string;
                                 updated_after?: string;
+                                sdk_version?: string;
                                 case_id?: string;
                                 assignee?: "none" | string;
                             };
@@ -3338,6 +3406,7 @@ export interface paths {
                                 from?: string;
                                 to?: string;
                                 updated_after?: string;
+                                sdk_version?: string;
                                 case_id?: string;
                                 assignee?: "none" | string;
                             };
@@ -4791,6 +4860,7 @@ export interface paths {
             parameters: {
                 query?: {
                     open?: string;
+                    affected?: string;
                 };
                 path: {
                     tenant_id: string;
