@@ -15,6 +15,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { webhookTones } from '../integrations.tsx'
+import { SecondFactorRulePanel } from '../operators/second-factor-rule.tsx'
 import { NamedKeysPanel } from './access/named-keys.tsx'
 import { StatePanel } from './access/state-panel.tsx'
 import { AppsPanel } from './apps-panel.tsx'
@@ -117,6 +118,7 @@ export function Page() {
               <CoveragePanel tenantId={tenantId} />
             </Suspense>
             <NamedKeysPanel tenantId={tenantId} />
+            <SecondFactorRulePanel tenant={tenantId} />
             <Suspense fallback={<Skeleton className="h-64" />}>
               <CaseRulesPanel tenant={tenantId} />
             </Suspense>
