@@ -1,5 +1,6 @@
 /** Whether a second factor is required: of all operators, or of those who may see a tenant. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { sessionQuery } from '../../api/session.ts'
@@ -10,7 +11,7 @@ import { Facts, Panel } from '../../components/page.tsx'
 import { Loaded, Refused, SkeletonRows } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { toast } from '../../components/toast.tsx'
-import { useMay } from '../../shell/operator.ts'
+import { useMay, useSignedIn } from '../../shell/operator.ts'
 
 type Rule = AnswerOf<'/admin/v1/second-factor', 'get'>
 
@@ -95,6 +96,8 @@ function RuleDialog({
   onClose: () => void
 }) {
   const client = useQueryClient()
+  const { operator, session } = useSignedIn()
+  const lacksOwn = required && !operator.totp && session.signed_in_by !== 'oidc'
   const save = useMutation({
     mutationFn: () =>
       tenant === null
@@ -119,13 +122,19 @@ function RuleDialog({
       description={
         required
           ? `Of ${nameCovered(tenant)}. Whoever has none sets it up at the next sign-in, and can do nothing else before. Sessions that are open go on until their end, 12 hours at most. Single sign-on is exempt: the identity provider asks for it.`
-          : `A password alone signs in again, unless another rule covers the operator.`
+          : 'A password alone is enough to sign in again, unless another rule covers the operator.'
       }
       locked={save.isPending}
       onClose={onClose}
       open
       title={required ? 'Require a second factor' : 'Stop requiring a second factor'}
     >
+      {lacksOwn && (
+        <p className="rounded-md bg-warn-soft px-3 py-2 text-warn">
+          Set up your own first, on the page <Link to="/account">Account</Link>: who requires it has
+          one.
+        </p>
+      )}
       <Refused error={save.error} />
       <DialogActions>
         <Button disabled={save.isPending} onClick={onClose}>
@@ -133,6 +142,7 @@ function RuleDialog({
         </Button>
         <Button
           busy={save.isPending}
+          disabled={lacksOwn}
           look={required ? 'primary' : 'danger'}
           onClick={() => save.mutate()}
         >
