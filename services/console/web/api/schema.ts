@@ -6026,6 +6026,90 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/second-factor": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+        put: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        required: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/second-factor": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        required: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/operators": {
         get: {
             responses: {
@@ -6718,6 +6802,7 @@ export interface components {
                 | "totp_required"
                 | "forbidden"
                 | "scope_missing"
+                | "totp_setup_required"
                 | "step_up_required"
                 | "step_up_refused"
                 | "origin_refused"
@@ -6962,6 +7047,7 @@ export interface components {
                 step_up_until: string | null;
             };
             step_up_by: ("code" | "password" | "oidc")[];
+            must_enrol: boolean;
         };
         Tenant: {
             tenant_id: string;
