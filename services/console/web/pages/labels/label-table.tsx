@@ -48,7 +48,7 @@ export function LabelTable({
       numeric: true,
       cell: ({ amount, currency }) =>
         amount === null ? '' : `${toAmountText(amount)} ${currency}`,
-      width: '8.5rem',
+      width: '7.5rem',
     },
     {
       id: 'case',
@@ -60,13 +60,13 @@ export function LabelTable({
       id: 'note',
       head: 'Note',
       cell: ({ note }) => <span title={note ?? undefined}>{note}</span>,
-      ...(withSubject ? { width: '6rem' } : {}),
+      ...(withSubject ? { width: '4.5rem' } : {}),
     },
     {
       id: 'by',
       head: 'By',
       cell: ({ actor }) => <span title={actor}>{actor}</span>,
-      width: '7rem',
+      width: withSubject ? '5.5rem' : '9rem',
     },
     {
       id: 'received',
@@ -79,7 +79,7 @@ export function LabelTable({
     <Table
       columns={columns}
       label="Labels"
-      minWidth={withSubject ? '66rem' : '60rem'}
+      minWidth={withSubject ? '62rem' : '60rem'}
       {...(onEnd === undefined ? {} : { onEnd })}
       rowKey={({ label_id: id }) => id}
       rows={rows}

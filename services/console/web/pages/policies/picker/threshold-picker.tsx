@@ -93,7 +93,8 @@ function Picked({
       <ThresholdTable inForce={inForce} scores={scores} thresholds={thresholds} />
       <p className="text-muted text-sm">
         Risk scores of sessions as they were decided, of {scores.days.toFixed(1)} days: changed
-        weights change them, which the backtest shows. Precision is of labelled sessions.
+        weights change them, which the backtest shows. Bars are as high as the square root of their
+        sessions. Precision is of labelled sessions.
         {scores.as_of !== null && ` Labels as of ${exact(scores.as_of)}; they come late.`}
       </p>
     </div>
