@@ -3,7 +3,12 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { dispositions } from '#shared/core/alerts/dispositions.ts'
-import { caseHistoryMax, notesPerCaseMax, savedViewsMax, savedViewsPerOwnerMax } from '#shared/core/base/limits/alerts.ts'
+import {
+  caseHistoryMax,
+  notesPerCaseMax,
+  savedViewsMax,
+  savedViewsPerOwnerMax,
+} from '#shared/core/base/limits/alerts.ts'
 import { proposalsEndedMax } from '#shared/core/base/limits/policies.ts'
 import { createSeededRandom } from '#shared/core/base/seeded-random.ts'
 import { judgementBody, nextCaseBody } from '#shared/core/cases/case-schemas.ts'
