@@ -6,7 +6,7 @@
  * beyond.
  */
 import type { HourlyCoverage } from '#shared/core/analytics/hourly-coverage.ts'
-import { hourMs } from '#shared/core/base/instants.ts'
+import { dayMs } from '#shared/core/base/instants.ts'
 import { fleetPointsMax } from '#shared/core/base/limits/analytics.ts'
 import { type Clickhouse, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
 import { hourlyQuery, toHourlyRows } from './hourly-count-sql.ts'
@@ -119,11 +119,8 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
     return result.json<Row>()
   }
   const { readCoverage } = createHourlyReader(clickhouse)
-  // Steps of a few minutes are counted from events; such a span is short.
-  const coverageOf = async ({ tenantId, fromMs, toMs, stepSeconds }: FleetSpan) =>
-    stepSeconds * 1_000 < hourMs
-      ? { counted: [], events: [{ fromMs, toMs }] }
-      : readCoverage(tenantId, [{ fromMs, toMs }])
+  const coverageOf = ({ tenantId, fromMs, toMs, stepSeconds }: FleetSpan) =>
+    readCoverage(tenantId, [{ fromMs, toMs }], stepSeconds * 1_000)
   return {
     readCounts: async (span) => {
       const rows = await read<CountsRow>(countsSql(await coverageOf(span)), span)
@@ -155,7 +152,7 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
     },
     listSignals: async ({ versions, signalsMax, ...span }) => {
       const rows = await read<[0 | 1, string, string, string, number]>(
-        signalsSql(await coverageOf(span)),
+        signalsSql(await coverageOf({ ...span, stepSeconds: dayMs / 1_000 })),
         span,
         {
           platforms: versions.map(({ platform }) => platform),

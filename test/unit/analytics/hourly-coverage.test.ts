@@ -16,6 +16,7 @@ const now = day + 10 * dayMs
 const marks = (more: Partial<HourlyMarks> = {}): HourlyMarks => ({
   countedAt: new Map(Array.from({ length: 10 }, (_, n) => [day + n * hourMs, now])),
   insertedAt: new Map(),
+  mergedAt: new Map(),
   forgottenAt: 0,
   now,
   ...more,
@@ -28,11 +29,13 @@ const hours = (from: number, to: number): Span => ({
 describe('the counts of hours', () => {
   it('are read of whole hours, and events of the ends of a period', () => {
     expect(toHourlyCoverage([hours(0.5, 3.25)], marks())).toEqual({
-      counted: [hours(1, 3)],
+      days: [],
+      hours: [hours(1, 3)],
       events: [hours(0.5, 1), hours(3, 3.25)],
     })
     expect(toHourlyCoverage([hours(8, 12)], marks())).toEqual({
-      counted: [hours(8, 10)],
+      days: [],
+      hours: [hours(8, 10)],
       events: [hours(10, 12)],
     })
   })
@@ -40,34 +43,68 @@ describe('the counts of hours', () => {
   it('are not read of an hour with a row that its counting may not have', () => {
     const late = (insertedMs: number) =>
       marks({ insertedAt: new Map([[day + 2 * hourMs, insertedMs]]) })
-    const all = { counted: [hours(0, 4)], events: [] }
-    const without = { counted: [hours(0, 2), hours(3, 4)], events: [hours(2, 3)] }
+    const all = { days: [], hours: [hours(0, 4)], events: [] }
+    const without = { days: [], hours: [hours(0, 2), hours(3, 4)], events: [hours(2, 3)] }
     expect(toHourlyCoverage([hours(0, 4)], late(now - hourlyQuietMs - 1))).toEqual(all)
     expect(toHourlyCoverage([hours(0, 4)], late(now - hourlyQuietMs))).toEqual(without)
     expect(toHourlyCoverage([hours(0, 4)], late(now + 1))).toEqual(without)
   })
 
   it('are not read when they were forgotten, or may be removed soon', () => {
-    const none = { counted: [], events: [hours(0, 4)] }
+    const none = { days: [], hours: [], events: [hours(0, 4)] }
     expect(toHourlyCoverage([hours(0, 4)], marks({ forgottenAt: now }))).toEqual(none)
     const later = day + hourlyCountDays * dayMs + 4 * hourMs
     expect(toHourlyCoverage([hours(0, 4)], marks({ now: later }))).toEqual(none)
   })
 
+  it('are read of a whole day once it is merged after the last counting of its hours', () => {
+    const all = Array.from({ length: 48 }, (_, n) => n)
+    const read = (more: {
+      without?: number
+      late?: number
+      again?: number
+      forgottenAt?: number
+    }) =>
+      toHourlyCoverage(
+        [hours(-0.5, 30)],
+        marks({
+          countedAt: new Map(
+            all
+              .filter((n) => n !== more.without)
+              .map((n) => [day + n * hourMs, n === more.again ? now + 5 : now]),
+          ),
+          insertedAt: new Map(more.late === undefined ? [] : [[day + more.late * hourMs, now]]),
+          mergedAt: new Map([[day, now + 5]]),
+          forgottenAt: more.forgottenAt ?? 0,
+        }),
+      )
+    const ends = { before: hours(-0.5, 0), after: hours(24, 30) }
+    expect(read({})).toEqual({ days: [hours(0, 24)], hours: [ends.after], events: [ends.before] })
+    const without = { days: [], hours: [hours(0, 7), hours(8, 30)] }
+    expect(read({ without: 7 })).toEqual({ ...without, events: [ends.before, hours(7, 8)] })
+    expect(read({ late: 7 })).toEqual({ ...without, events: [ends.before, hours(7, 8)] })
+    expect(read({ again: 7 })).toEqual({ days: [], hours: [hours(0, 30)], events: [ends.before] })
+    expect(read({ forgottenAt: now })).toEqual({ days: [], hours: [], events: [hours(-0.5, 30)] })
+  })
+
   it('and events are the period, each part once, and few parts', () => {
     const anyHours = fc.uniqueArray(fc.integer({ min: 0, max: 99 }))
+    const anyDays = fc.uniqueArray(fc.integer({ min: 0, max: 4 }))
     const anyEnd = fc.double({ min: 0, max: 100, noNaN: true })
     fc.assert(
-      fc.property(anyHours, anyEnd, anyEnd, (counted, one, other) => {
+      fc.property(anyHours, anyDays, anyEnd, anyEnd, (counted, days, one, other) => {
         const [from, to] = [Math.min(one, other), Math.max(one, other)]
         const span = {
           fromMs: Math.floor(hours(from, 0).fromMs),
           toMs: Math.ceil(hours(to, 0).fromMs),
         }
         const countedAt = new Map(counted.map((n) => [day + n * hourMs, now]))
-        const coverage = toHourlyCoverage([span], marks({ countedAt }))
+        const mergedAt = new Map(days.map((n) => [day + n * dayMs, now + 1]))
+        const coverage = toHourlyCoverage([span], marks({ countedAt, mergedAt }))
         expect(coverage.events.length).toBeLessThanOrEqual(hourlyGapsMax)
-        const parts = [...coverage.counted, ...coverage.events].sort((a, b) => a.fromMs - b.fromMs)
+        const parts = Object.values(coverage)
+          .flat()
+          .sort((a, b) => a.fromMs - b.fromMs)
         let at = span.fromMs
         for (const { fromMs, toMs } of parts) {
           expect(fromMs).toBe(at)
