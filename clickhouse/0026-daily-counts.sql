@@ -5,13 +5,15 @@
 -- The rows of a day, as `hourly_counts` has those of an hour.
 create table if not exists daily_counts (
   tenant_id LowCardinality(String),
-  subject Enum8('version' = 0, 'flag' = 1, 'signal' = 2),
+  -- A point is what a chart of days shows: of all, of a platform, or of a version of a platform.
+  subject Enum8('version' = 0, 'flag' = 1, 'signal' = 2, 'point' = 3),
   -- Its first instant.
   day DateTime('UTC') codec(Delta, ZSTD(1)),
   -- When the hours were merged.
   counted_at DateTime64(3, 'UTC') codec(Delta, ZSTD(1)),
   platform LowCardinality(String),
   sdk_version LowCardinality(String),
+  -- The flag or the signal; of a point, which of the three it is.
   name LowCardinality(String),
   first_at DateTime64(3, 'UTC') codec(ZSTD(1)),
   last_at DateTime64(3, 'UTC') codec(ZSTD(1)),
@@ -23,7 +25,10 @@ create table if not exists daily_counts (
   hosting UInt64 codec(ZSTD(1)),
   countries Array(LowCardinality(String)),
   devices AggregateFunction(uniq, String),
-  sessions AggregateFunction(uniq, String, String)
+  sessions AggregateFunction(uniq, String, String),
+  -- Of points, which have no sketches: to make a number of a full one takes a millisecond.
+  device_count UInt64 codec(ZSTD(1)),
+  session_count UInt64 codec(ZSTD(1))
 )
 engine = ReplacingMergeTree
 order by (tenant_id, subject, day, counted_at, platform, sdk_version, name)

@@ -13,6 +13,8 @@ import {
   hourlyColumns,
   hourlyQuery,
   hourlySubjects,
+  pointColumns,
+  toPointsOfDay,
   toRowsOfDay,
 } from './hourly-count-sql.ts'
 
@@ -54,18 +56,21 @@ export function createDailyCountStore(clickhouse: Clickhouse): DailyCountStore {
         [number],
       ]
       const params = { tenant: scope ?? '', at, day: day / 1_000 }
-      for (const subject of hourlySubjects) {
-        const columns = hourlyColumns[subject].join(', ')
+      const insert = async (subject: string, columns: readonly string[], rows: string) => {
         await clickhouse.command({
-          query: `insert into daily_counts (tenant_id, subject, day, counted_at, ${columns})
+          query: `insert into daily_counts (tenant_id, subject, day, counted_at, ${columns.join(', ')})
             select tenant_id, '${subject}', toDateTime({day:UInt32}, 'UTC'),
-              fromUnixTimestamp64Milli({at:Int64}, 'UTC'), ${columns}
-            from (${toRowsOfDay(subject, inDay)})
+              fromUnixTimestamp64Milli({at:Int64}, 'UTC'), ${columns.join(', ')}
+            from (${rows})
             ${subject === 'version' ? '' : `order by events desc limit ${hourlyNamesMax} by tenant_id`}`,
           query_params: params,
           clickhouse_settings: countSettings,
         })
       }
+      for (const subject of hourlySubjects) {
+        await insert(subject, hourlyColumns[subject], toRowsOfDay(subject, inDay))
+      }
+      await insert('point', pointColumns, toPointsOfDay(inDay))
       await clickhouse.command({
         query: `insert into daily_marks (tenant_id, day, counted_at)
           select {tenant:String}, toDateTime({day:UInt32}, 'UTC'),

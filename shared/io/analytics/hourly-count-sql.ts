@@ -134,6 +134,22 @@ const countTables = {
   hour: { counts: 'hourly_counts', marks: 'hourly_marks' },
 } as const
 
+/** SQL from `from`: the counts in force of {tenant:String}. */
+export function countsInForce(
+  step: 'day' | 'hour',
+  subject: HourlySubject | 'point',
+  spans: readonly Span[],
+): string {
+  const { counts, marks } = countTables[step]
+  return `from ${counts}
+      where tenant_id = {tenant:String} and subject = '${subject}' and ${inSpans(step, spans)}
+        and (${step}, counted_at) in (
+          select ${step}, max(counted_at) from ${marks}
+          where tenant_id in ('', {tenant:String}) and ${inSpans(step, spans)}
+          group by ${step}
+        )`
+}
+
 /** SQL: how a column of a day comes from those of its hours; a number is their sum. */
 const merges: Record<string, string> = {
   first_at: 'min',
@@ -155,10 +171,37 @@ export function toRowsOfDay(subject: HourlySubject, inDay: string): string {
   const values = columns
     .filter((column) => !keys.includes(column))
     .map((column) => `${merges[column] ?? 'sum'}(rows.${column}) as ${column}`)
-  const inTenant = "({tenant:String} = '' or tenant_id = {tenant:String})"
   return `
   select tenant_id, ${[...ofKeys, ...values].join(', ')}
-  from hourly_counts as rows
+  ${rowsInForce(subject, inDay)}
+  group by ${['tenant_id', ...ofKeys].join(', ')}`
+}
+
+export const pointColumns = [
+  'name',
+  'platform',
+  'sdk_version',
+  'events',
+  'device_count',
+  'session_count',
+]
+
+/** The names of points by the bits of `grouping`: a column that a point is not about has 1. */
+const pointNames = "['version', 'platform', '', 'all'][grouping(platform, sdk_version) + 1]"
+
+/** SQL of the points of a day: the tenant and `pointColumns`. @param inDay as above */
+export function toPointsOfDay(inDay: string): string {
+  return `
+  select tenant_id, ${pointNames} as name, platform, sdk_version, sum(events) as events,
+    uniqMerge(devices) as device_count, uniqMerge(sessions) as session_count
+  from (${toRowsOfDay('version', inDay)})
+  group by grouping sets
+    ((tenant_id), (tenant_id, platform), (tenant_id, platform, sdk_version))`
+}
+
+function rowsInForce(subject: HourlySubject, inDay: string): string {
+  const inTenant = "({tenant:String} = '' or tenant_id = {tenant:String})"
+  return `from hourly_counts as rows
   left join (
     select hour, max(counted_at) as of_all from hourly_marks
     where tenant_id = '' and ${inDay} group by hour
@@ -168,8 +211,7 @@ export function toRowsOfDay(subject: HourlySubject, inDay: string): string {
     where tenant_id != '' and ${inTenant} and ${inDay} group by tenant_id, hour
   ) as own_marks using (tenant_id, hour)
   where ${inTenant} and subject = '${subject}' and ${inDay}
-    and counted_at = greatest(of_all, own)
-  group by ${['tenant_id', ...ofKeys].join(', ')}`
+    and counted_at = greatest(of_all, own)`
 }
 
 /**
@@ -184,17 +226,8 @@ export function toHourlyRows(
 ): string {
   const columns = hourlyColumns[subject].join(', ')
   const inTenant = 'tenant_id = {tenant:String}'
-  const ofCounts = (step: 'day' | 'hour', spans: readonly Span[]) => {
-    const { counts, marks } = countTables[step]
-    return `select ${toAt(step)} as at, ${columns}
-      from ${counts}
-      where ${inTenant} and subject = '${subject}' and ${inSpans(step, spans)}
-        and (${step}, counted_at) in (
-          select ${step}, max(counted_at) from ${marks}
-          where tenant_id in ('', {tenant:String}) and ${inSpans(step, spans)}
-          group by ${step}
-        )`
-  }
+  const ofCounts = (step: 'day' | 'hour', spans: readonly Span[]) =>
+    `select ${toAt(step)} as at, ${columns} ${countsInForce(step, subject, spans)}`
   const parts: string[] = []
   if (days.length > 0) parts.push(ofCounts('day', days))
   if (hours.length > 0) parts.push(ofCounts('hour', hours))

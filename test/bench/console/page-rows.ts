@@ -13,7 +13,10 @@ export type Filling = { events: number; days: number; nowMs: number }
  * Inserts events as they come: an insert has some hours, of devices spread over the whole key. Four
  * versions, one device in twelve with two signals and a flag, one event in fifty with a decision.
  */
-export async function fillEvents(clickhouse: Clickhouse, { events, days, nowMs }: Filling): Promise<void> {
+export async function fillEvents(
+  clickhouse: Clickhouse,
+  { events, days, nowMs }: Filling,
+): Promise<void> {
   for (const view of ['activity', 'sdk_baselines', 'user_devices']) {
     await clickhouse.command({ query: `drop view ${view}_of_telemetry` })
   }

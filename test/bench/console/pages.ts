@@ -20,15 +20,12 @@ import {
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { untilMergesEnd } from '../drain/merges.ts'
 import { readCpuSeconds } from '../measured-process.ts'
 import { type Figure, publishReport, readClickhouseVersion, single } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
+import { fillEvents, tenantId } from './page-rows.ts'
 
-const tenantId = 'bench'
 const pageMaxMs = 500
-const eventsPerDevice = 40
-const print = (text: string) => process.stdout.write(`${text}\n`)
 
 /** Times and the CPU of ClickHouse, in ms of each round. */
 type Measured = { times: number[]; cpu: number[]; answer: string }

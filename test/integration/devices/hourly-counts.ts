@@ -121,8 +121,8 @@ export function describeHourlyCounts(getClickhouse: () => Clickhouse): void {
       await daily.merge(null, day)
       expect(await read()).toEqual(merged)
 
-      const late = { ...events[0]!, event_id: 'evt_late_day', received_at: day + 5.5 * hourMs }
-      await insert([{ ...late, tenant_id: tenantId, device_id: 'hd-late' }])
+      const late = { tenantId, deviceId: 'hd-late', receivedAtMs: day + 5.5 * hourMs }
+      await insert(makeEvents([late], 1_000))
       const withLate = await read()
       expect([withLate.days, withLate.counted]).toEqual([0, 24])
       const eventsOf = ({ pages }: { pages: unknown[] }) =>

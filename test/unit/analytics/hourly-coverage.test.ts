@@ -7,9 +7,16 @@ import {
   hourlyCountDays,
   hourlyGapsMax,
   hourlyQuietMs,
+  overviewMoverDevicesMin,
 } from '#shared/core/base/limits/analytics.ts'
 import { toDaySpans } from '../../../services/console/jobs/hourly-counts.ts'
-import { toLine, toStepMs, toStepTimes } from '../../../services/console/overview/overview-lines.ts'
+import { toMovers } from '../../../services/console/overview/movers.ts'
+import {
+  toBeforeMs,
+  toLine,
+  toStepMs,
+  toStepTimes,
+} from '../../../services/console/overview/overview-lines.ts'
 
 const day = 500_000 * hourMs - ((500_000 * hourMs) % dayMs)
 const now = day + 10 * dayMs
@@ -128,7 +135,12 @@ describe('the counts of hours', () => {
 
 describe('a line of the overview', () => {
   it('has the values of both periods, step by step', () => {
-    const span = { fromMs: day + 30 * 60_000, toMs: day + 24.5 * hourMs }
+    const span = {
+      beforeMs: day - 23.5 * hourMs,
+      fromMs: day + 30 * 60_000,
+      toMs: day + 24.5 * hourMs,
+    }
+    expect(toBeforeMs(span)).toBe(span.beforeMs)
     const stepMs = toStepMs(span)
     expect([stepMs, toStepTimes(span, stepMs).length]).toEqual([hourMs, 25])
     const line = toLine(
@@ -144,6 +156,17 @@ describe('a line of the overview', () => {
     expect([line.now[0], line.now[24], line.before[0], line.before[24]]).toEqual([2, 3, 5, 7])
   })
 
+  it('is of a period before that is as long, to the hour where both can be read as hours', () => {
+    const beforeOf = (from: number, long: number) =>
+      (toBeforeMs({ fromMs: day + from * hourMs, toMs: day + (from + long) * hourMs }) - day) /
+      hourMs
+    expect(beforeOf(0, 24)).toBe(-24)
+    expect(beforeOf(0, 24.4)).toBe(-24)
+    expect(beforeOf(0, 24.6)).toBe(-25)
+    expect(beforeOf(0.5, 24.25)).toBe(-23.75)
+    expect(beforeOf(0, 3.25)).toBe(-3.25)
+  })
+
   it('loses nothing of a period that is no whole number of steps', () => {
     const anySpan = fc.tuple(
       fc.integer({ min: day, max: day + dayMs }),
@@ -151,17 +174,39 @@ describe('a line of the overview', () => {
     )
     fc.assert(
       fc.property(anySpan, fc.double({ min: 0, max: 0.999, noNaN: true }), ([from, long], part) => {
-        const span = { fromMs: from, toMs: from + long }
+        const period = { fromMs: from, toMs: from + long }
+        const span = { ...period, beforeMs: toBeforeMs(period) }
         const stepMs = toStepMs(span)
         const at = (ms: number) => Math.floor(Math.floor(ms) / stepMs) * stepMs
         const values = [
           { isNow: true, atMs: at(from + part * long), value: 1 },
-          { isNow: false, atMs: at(from - long + part * long), value: 1 },
+          { isNow: false, atMs: at(span.beforeMs + part * (from - span.beforeMs)), value: 1 },
         ]
         const { now: later, before } = toLine(values, span, stepMs)
         const sum = (all: number[]) => all.reduce((total, one) => total + one, 0)
         expect([sum(later), sum(before)]).toEqual([1, 1])
       }),
     )
+  })
+})
+
+describe('the signals that changed most', () => {
+  const signals = [
+    { signal: 'root.su_binary', devices: { now: 30, before: 10 } },
+    { signal: 'network.vpn', devices: { now: 50, before: 49 } },
+    { signal: 'debugger.attached', devices: { now: 5, before: 5 } },
+  ]
+
+  it('are those whose share of the devices changed, the largest change first', () => {
+    const found = toMovers(signals, { now: 100, before: 100 })
+    expect(found?.map(({ signal }) => signal)).toEqual(['root.su_binary', 'network.vpn'])
+    expect(found?.[0]?.share).toEqual({ now: 0.3, before: 0.1 })
+  })
+
+  it('are not compared where one of the periods has few devices', () => {
+    const few = overviewMoverDevicesMin - 1
+    expect(toMovers(signals, { now: 1_000, before: few })).toBeNull()
+    expect(toMovers(signals, { now: few, before: 1_000 })).toBeNull()
+    expect(toMovers([], { now: few + 1, before: few + 1 })).toEqual([])
   })
 })

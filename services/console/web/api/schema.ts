@@ -1218,6 +1218,8 @@ export interface paths {
                     assignee?: ("none" | "me") | string;
                     subject_kind?: string;
                     breached?: "true" | "false";
+                    begun_from?: string;
+                    begun_to?: string;
                     q?: string;
                     sort?: "due" | "risk" | "latest";
                     limit?: number;
@@ -1251,6 +1253,8 @@ export interface paths {
                     assignee?: ("none" | "me") | string;
                     subject_kind?: string;
                     breached?: "true" | "false";
+                    begun_from?: string;
+                    begun_to?: string;
                     q?: string;
                 };
                 path: {
@@ -1288,6 +1292,8 @@ export interface paths {
                             assignee?: ("none" | "me") | string;
                             subject_kind?: string;
                             breached?: "true" | "false";
+                            begun_from?: string;
+                            begun_to?: string;
                             q?: string;
                         };
                         sort?: "due" | "risk" | "latest";
@@ -2251,7 +2257,7 @@ export interface paths {
                                         now: number;
                                         before: number;
                                     };
-                                }[];
+                                }[] | null;
                                 has_events: boolean;
                                 last_event_at: string | null;
                             } | null;
@@ -2303,6 +2309,21 @@ export interface paths {
                                     now: number[];
                                     before: number[];
                                 };
+                            };
+                            cases: {
+                                overdue: number;
+                                ages: {
+                                    from: string | null;
+                                    to: string | null;
+                                }[];
+                                queues: {
+                                    name: string;
+                                    query: {
+                                        [key: string]: string;
+                                    };
+                                    by_age: number[];
+                                    overdue: number;
+                                }[];
                             };
                             webhook: {
                                 state: string;
