@@ -1,9 +1,16 @@
 /** Simulated events of one tenant for `bench -- pages`. */
+import { hash } from 'node:crypto'
 import { dayMs } from '#shared/core/base/instants.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { untilMergesEnd } from '../drain/merges.ts'
 
 export const tenantId = 'bench'
+/** Was seen on 200 devices. */
+export const userId = 'bench-user'
+
+/** The id of the device of this number, as ClickHouse makes it. */
+export const toDeviceId = (device: number): string => hash('md5', String(device))
+
 const eventsPerDevice = 40
 const print = (text: string) => process.stdout.write(`${text}\n`)
 
@@ -51,6 +58,13 @@ export async function fillEvents(
         from (${rows}) where e % 50 = 0 settings max_threads = 1`,
     })
   }
+  const users = Array.from({ length: 200 }, (_, device) => toDeviceId(device))
+  await clickhouse.command({
+    query: `insert into user_devices (tenant_id, user_id, device_id, first_seen_at, last_seen_at)
+      select '${tenantId}', '${userId}', arrayJoin({devices:Array(String)}),
+        fromUnixTimestamp64Milli(${nowMs - dayMs}, 'UTC'), fromUnixTimestamp64Milli(${nowMs}, 'UTC')`,
+    query_params: { devices: users },
+  })
   await untilMergesEnd(clickhouse, 600_000)
   print(`${events} events in ${Math.round((performance.now() - startMs) / 1_000)} s`)
 }
