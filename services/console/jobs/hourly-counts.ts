@@ -1,8 +1,9 @@
 /**
  * Counts each finished hour for the overview and the fleet page: of all tenants once everything
  * received in it is decided, and of one tenant again where the hour got events later or was
- * forgotten by an erasure. Then it merges the hours of each day that has all of them counted. A named lock lets one console count at a time; an hour whose counting
- * was interrupted has no mark, is read from events, and is counted again.
+ * forgotten by an erasure. Then it merges the hours of each day that has all of them counted. A
+ * named lock lets one console count at a time; an hour or a day whose counting was interrupted has
+ * no mark, is read from events or hours, and is counted again.
  */
 
 import { isCounted } from '#shared/core/analytics/hourly-coverage.ts'

@@ -94,7 +94,8 @@ export function createDailyCountStore(clickhouse: Clickhouse): DailyCountStore {
 
 /**
  * By day, when the merging in force began. Retention removes the rows of a day before the rows of
- * its later hours: a day without rows is read from its hours, which costs nothing where it is empty.
+ * its later hours: a day without rows is read from its hours, which costs nothing where it is
+ * empty.
  */
 export async function readMergedDays(
   clickhouse: Clickhouse,

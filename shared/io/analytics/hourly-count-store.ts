@@ -211,8 +211,8 @@ const undecidedSql = `
 
 /**
  * Has everything that was counted of a tenant not hold any more, and removes it: after an erasure,
- * and after rows were written that are older than what scorers store. The job counts it again. Days do
- * not hold either, as they have hours that do not.
+ * and after rows were written that are older than what scorers store. The job counts it again. Days
+ * do not hold either, as they have hours that do not.
  */
 export async function forgetHourlyCounts(clickhouse: Clickhouse, tenantId: string): Promise<void> {
   await clickhouse.command({

@@ -62,7 +62,8 @@ export async function fillEvents(
   await clickhouse.command({
     query: `insert into user_devices (tenant_id, user_id, device_id, first_seen_at, last_seen_at)
       select '${tenantId}', '${userId}', arrayJoin({devices:Array(String)}),
-        fromUnixTimestamp64Milli(${nowMs - dayMs}, 'UTC'), fromUnixTimestamp64Milli(${nowMs}, 'UTC')`,
+        fromUnixTimestamp64Milli(${nowMs - dayMs}, 'UTC'),
+        fromUnixTimestamp64Milli(${nowMs}, 'UTC')`,
     query_params: { devices: users },
   })
   await untilMergesEnd(clickhouse, 600_000)

@@ -1,6 +1,6 @@
 /**
- * What may be wrong: open spikes on top, open cases by age and queue, and the signals that changed most.
- * Each number links to the list that has it.
+ * What may be wrong: open spikes on top, open cases by age and queue, and the signals that changed
+ * most. Each number links to the list that has it.
  */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
