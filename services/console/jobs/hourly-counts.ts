@@ -1,11 +1,18 @@
 /**
  * Counts each finished hour for the overview and the fleet page: of all tenants once everything
  * received in it is decided, and of one tenant again where the hour got events later or was
- * forgotten by an erasure. A named lock lets one console count at a time; an hour whose counting
- * was interrupted has no mark, is read from events, and is counted again.
+ * forgotten by an erasure. Then it merges the hours of each day that has all of them counted. A
+ * named lock lets one console count at a time; an hour or a day whose counting was interrupted has
+ * no mark, is read from events or hours, and is counted again.
  */
+
+import { isCounted } from '#shared/core/analytics/hourly-coverage.ts'
 import { dayMs, hourMs, type Span } from '#shared/core/base/instants.ts'
 import { hourlyCountDays, hourlyCountDelayMs } from '#shared/core/base/limits/analytics.ts'
+import {
+  createDailyCountStore,
+  type DailyCountStore,
+} from '#shared/io/analytics/daily-count-store.ts'
 import {
   createHourlyCountStore,
   type HourlyCountStore,
@@ -45,14 +52,24 @@ export function createHourlyCounts(deps: HourlyCountDeps): HourlyCounts {
     'Hours that were counted for the overview, of all tenants and again of one',
     ['scope'],
   )
-  startAtZero(hours, [{ scope: 'all' }, { scope: 'tenant' }])
+  const days = deps.metrics.counter(
+    'di_daily_counts_total',
+    'Days of which the counted hours were merged, of all tenants and again of one',
+    ['scope'],
+  )
+  for (const counter of [hours, days]) startAtZero(counter, [{ scope: 'all' }, { scope: 'tenant' }])
   const store = createHourlyCountStore(deps.clickhouse)
-  const onCounted = (scope: 'all' | 'tenant', span: Span) =>
+  const dailyStore = createDailyCountStore(deps.clickhouse)
+  const onCounted = (scope: Scope, span: Span) =>
     hours.inc({ scope }, (span.toMs - span.fromMs) / hourMs)
+  const onMerged = (scope: Scope) => days.inc({ scope })
   const runRound: HourlyCounts['runRound'] = async (signal = new AbortController().signal) =>
-    (await tryNamedLock(deps.locks, hourlyCountLock, () =>
-      countDue(store, { signal, onCounted, wallMs: deps.wallMs }),
-    )) ?? 'elsewhere'
+    (await tryNamedLock(deps.locks, hourlyCountLock, async () => {
+      const earliest = Math.floor((deps.wallMs() - hourlyCountDays * dayMs) / hourMs) * hourMs
+      const outcome = await countDue(store, { signal, onCounted, earliest })
+      await mergeDue({ store, dailyStore }, { signal, onMerged, earliest })
+      return outcome
+    })) ?? 'elsewhere'
   return {
     runRound,
     start: () =>
@@ -64,17 +81,13 @@ export function createHourlyCounts(deps: HourlyCountDeps): HourlyCounts {
   }
 }
 
-type Round = {
-  signal: AbortSignal
-  wallMs: () => number
-  onCounted: (scope: 'all' | 'tenant', span: Span) => void
-}
+type Scope = 'all' | 'tenant'
+type Round = { signal: AbortSignal; earliest: number }
 
 async function countDue(
   store: HourlyCountStore,
-  { signal, onCounted, wallMs }: Round,
+  { signal, earliest, onCounted }: Round & { onCounted: (scope: Scope, span: Span) => void },
 ): Promise<'counted' | 'waiting'> {
-  const earliest = Math.floor((wallMs() - hourlyCountDays * dayMs) / hourMs) * hourMs
   const { hours, now } = await store.findUncounted(earliest)
   let outcome: 'counted' | 'waiting' = 'counted'
   const finished = hours.filter((hour) => hour + hourMs + hourlyCountDelayMs <= now)
@@ -99,6 +112,32 @@ async function countDue(
   }
   return outcome
 }
+
+/** Merges days once all of their hours are counted, and again after one was counted again. */
+async function mergeDue(
+  { store, dailyStore }: { store: HourlyCountStore; dailyStore: DailyCountStore },
+  { signal, earliest, onMerged }: Round & { onMerged: (scope: Scope) => void },
+): Promise<void> {
+  for (const day of await dailyStore.findUnmerged(earliest)) {
+    if (signal.aborted) return
+    await dailyStore.merge(null, day)
+    onMerged('all')
+  }
+  for (const { tenantId, days } of await dailyStore.listStale(earliest)) {
+    const span = { fromMs: Math.min(...days), toMs: Math.max(...days) + dayMs }
+    const marks = await store.readMarks(tenantId, span)
+    for (const day of days) {
+      if (signal.aborted) return
+      if (!toHours(day).every((hour) => isCounted(hour, marks))) continue
+      const mergedAt = await dailyStore.merge(tenantId, day)
+      await dailyStore.removeEarlier(tenantId, day, mergedAt)
+      onMerged('tenant')
+    }
+  }
+}
+
+const toHours = (day: number): number[] =>
+  Array.from({ length: dayMs / hourMs }, (_, hour) => day + hour * hourMs)
 
 /** Joins hours that follow each other, within a day: one insert for each. */
 export function toDaySpans(hours: readonly number[]): Span[] {

@@ -19,10 +19,25 @@ export function toStepTimes({ fromMs, toMs }: Span, stepMs: number): number[] {
   return times
 }
 
+/**
+ * Where the period before begins; it ends where the period begins, and is as long. Where that is
+ * on the hour and a day or more, it is as long to the hour, so that its hours are all counted: a
+ * few events at an end are found by reading a month of them.
+ */
+export function toBeforeMs({ fromMs, toMs }: Span): number {
+  const longMs = toMs - fromMs
+  if (fromMs % hourMs !== 0 || longMs < dayMs) return fromMs - longMs
+  return fromMs - Math.round(longMs / hourMs) * hourMs
+}
+
 /** Puts values in their steps; those of the period before stand as far from its beginning. */
-export function toLine(values: readonly StepValue[], span: Span, stepMs: number): Line {
+export function toLine(
+  values: readonly StepValue[],
+  span: Span & { beforeMs: number },
+  stepMs: number,
+): Line {
   const length = toStepTimes(span, stepMs).length
-  const beforeMs = 2 * span.fromMs - span.toMs
+  const { beforeMs } = span
   const line: Line = { now: Array(length).fill(0), before: Array(length).fill(0) }
   for (const { isNow, atMs, value } of values) {
     const first = Math.floor((isNow ? span.fromMs : beforeMs) / stepMs) * stepMs

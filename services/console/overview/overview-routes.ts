@@ -7,21 +7,22 @@ import { dayMs, hourMs, toIso } from '#shared/core/base/instants.ts'
 import {
   overviewDaysMax,
   overviewFlagsMax,
-  overviewMoversMax,
   overviewVersionsMax,
 } from '#shared/core/base/limits/analytics.ts'
 import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { countAlertsByStep } from '#shared/io/analytics/alert-steps.ts'
-import type { OverviewSpan, OverviewStore, Pair } from '#shared/io/analytics/overview-store.ts'
+import type { OverviewSpan, OverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { countDeliveriesByState } from '#shared/io/deliveries/count-deliveries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import type { TenantView } from '#shared/io/tenants/tenant-view.ts'
-import type { ConsoleApp } from '../http/admin-app.ts'
+import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { toQuerySpan } from '../http/query-span.ts'
 import { tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
-import { toLine, toStepMs, toStepTimes } from './overview-lines.ts'
+import { toMovers } from './movers.ts'
+import { readOpenCases } from './open-cases.ts'
+import { toBeforeMs, toLine, toStepMs, toStepTimes } from './overview-lines.ts'
 import { type Overview, overviewParts, overviewQuery, overviewSchema } from './overview-schemas.ts'
 
 export type PeriodOverviewDeps = {
@@ -45,11 +46,12 @@ export function addPeriodOverviewRoute(app: ConsoleApp, deps: PeriodOverviewDeps
         response: { 200: overviewSchema },
       },
     },
-    async ({ params: { tenant_id: tenantId }, query, log }) => {
+    async ({ params: { tenant_id: tenantId }, query, log, principal }) => {
       const tenant = await requireTenant(deps.postgres, tenantId)
       const most = { nowMs: deps.wallMs(), daysMax: overviewDaysMax }
       const { fromMs, toMs } = toQuerySpan(query, most)
-      const span: OverviewSpan = { tenantId, beforeMs: 2 * fromMs - toMs, fromMs, toMs }
+      const beforeMs = toBeforeMs({ fromMs, toMs })
+      const span: OverviewSpan = { tenantId, beforeMs, fromMs, toMs }
       const orNull = <T>(what: Promise<T>): Promise<T | null> =>
         what.catch((error: unknown) => {
           log.warn({ err: error, tenant_id: tenantId }, 'a part of the overview cannot be read')
@@ -59,12 +61,14 @@ export function addPeriodOverviewRoute(app: ConsoleApp, deps: PeriodOverviewDeps
       const ifAsked = <T>(part: (typeof overviewParts)[number], read: () => Promise<T>) =>
         parts.includes(part) ? orNull(read()) : null
       const stepMs = toStepMs(span)
-      const [telemetry, outcomes, reconciliation, alerts, webhook] = await Promise.all([
+      const caller = actorOf(principal)
+      const [telemetry, outcomes, reconciliation, alerts, webhook, cases] = await Promise.all([
         ifAsked('telemetry', () => readTelemetry(deps.overview, span, stepMs)),
         ifAsked('outcomes', () => deps.overview.readOutcomes(span)),
         ifAsked('reconciliation', () => readAgreement(deps, span)),
         readAlerts(deps.postgres, span, { stepMs, nowMs: most.nowMs }),
         readWebhook(deps.postgres, tenant, span),
+        readOpenCases(deps.postgres, { tenantId, caller }, toAges(most.nowMs)),
       ])
       return {
         from: toIso(span.fromMs),
@@ -75,6 +79,7 @@ export function addPeriodOverviewRoute(app: ConsoleApp, deps: PeriodOverviewDeps
         telemetry,
         outcomes,
         alerts,
+        cases,
         webhook,
         reconciliation,
       }
@@ -126,34 +131,11 @@ async function readTelemetry(
   }
 }
 
-/** The shares of the signals that changed most, by percentage points. */
-function toMovers(
-  signals: readonly { signal: string; devices: Pair }[],
-  all: Pair,
-): NonNullable<Overview['telemetry']>['movers'] {
-  // Without devices in one of the periods there is nothing to compare.
-  if (all.now === 0 || all.before === 0) return []
-  // Two sketches may differ by a percent; a share is at most 1.
-  const toShare = (part: number, whole: number) =>
-    Math.round(Math.min(1, part / whole) * 10_000) / 10_000
-  return signals
-    .map(({ signal, devices }) => ({
-      signal,
-      devices,
-      share: {
-        now: toShare(devices.now, all.now),
-        before: toShare(devices.before, all.before),
-      },
-    }))
-    .filter(({ share }) => share.now !== share.before)
-    .sort((a, b) => toChange(b) - toChange(a) || (a.signal < b.signal ? -1 : 1))
-    .slice(0, overviewMoversMax)
+/** Ages of open alerts and cases: up to an hour, a day, a week, and more. */
+function toAges(nowMs: number): { fromMs: number | null; toMs: number | null }[] {
+  const bounds = [hourMs, dayMs, 7 * dayMs].map((ageMs) => nowMs - ageMs)
+  return [...bounds, null].map((fromMs, at) => ({ fromMs, toMs: bounds[at - 1] ?? null }))
 }
-
-const toChange = ({ share }: { share: Pair }) => Math.abs(share.now - share.before)
-
-/** Ages of open alerts: up to an hour, a day, a week, and more. */
-const ageBoundsMs = [hourMs, dayMs, 7 * dayMs]
 
 async function readAlerts(
   postgres: Postgres,
@@ -178,19 +160,16 @@ async function readAlerts(
     const steps = await countAlertsByStep(postgres, query)
     return steps.map(({ atMs, alerts }) => ({ isNow, atMs, value: alerts }))
   }
-  const bounds = ageBoundsMs.map((ageMs) => nowMs - ageMs)
-  const countAge = async (from: number | undefined, to: number | undefined) => ({
-    from: from === undefined ? null : toIso(from),
-    to: to === undefined ? null : toIso(to),
+  const countAge = async ({ fromMs: from, toMs: to }: ReturnType<typeof toAges>[number]) => ({
+    from: from === null ? null : toIso(from),
+    to: to === null ? null : toIso(to),
     alerts: await count({
       disposition: ['OPEN'],
-      ...(from === undefined ? {} : { from }),
-      ...(to === undefined ? {} : { to }),
+      ...(from === null ? {} : { from }),
+      ...(to === null ? {} : { to }),
     }),
   })
-  const openByAge = await Promise.all(
-    [...bounds, undefined].map((from, at) => countAge(from, bounds[at - 1])),
-  )
+  const openByAge = await Promise.all(toAges(nowMs).map(countAge))
   const steps = await Promise.all([stepsOf(true, fromMs, toMs), stepsOf(false, beforeMs, fromMs)])
   const [review, block, open] = await Promise.all([
     pairOf({ decision: ['REVIEW'] }),

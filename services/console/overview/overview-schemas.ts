@@ -1,6 +1,10 @@
 /** Schemas of the overview of a tenant: a period beside the one before it. */
 import { z } from 'zod'
-import { overviewDaysMax, overviewMoversMax } from '#shared/core/base/limits/analytics.ts'
+import {
+  overviewDaysMax,
+  overviewMoverDevicesMin,
+  overviewMoversMax,
+} from '#shared/core/base/limits/analytics.ts'
 import { instantParameter, someOf } from '#shared/core/http/api-schemas.ts'
 
 export const overviewParts = ['telemetry', 'outcomes', 'reconciliation'] as const
@@ -28,7 +32,12 @@ export const overviewSchema = z
   .object({
     from: z.string(),
     to: z.string(),
-    before_from: z.string().describe('the period before ends at `from` and is as long'),
+    before_from: z
+      .string()
+      .describe(
+        'the period before ends at `from` and is as long; to the hour, where `from` is on the hour ' +
+          'and the period a day or more',
+      ),
     step_seconds: z.int(),
     times: z
       .array(z.string())
@@ -64,8 +73,10 @@ export const overviewSchema = z
               share: z.object({ now: z.number(), before: z.number() }),
             }),
           )
+          .nullable()
           .describe(
-            `signals whose share of the devices changed most between the periods, at most ${overviewMoversMax}`,
+            `signals whose share of the devices changed most between the periods, at most ${overviewMoversMax}; ` +
+              `null where one of them has fewer than ${overviewMoverDevicesMin} devices`,
           ),
         has_events: z.boolean().describe('whether any event is kept, of any time'),
         last_event_at: z.string().nullable().describe('the latest stored event of both periods'),
@@ -95,6 +106,22 @@ export const overviewSchema = z
         .describe('those alerts, youngest first: of the last hour, day, week, and older'),
       line,
     }),
+    cases: z
+      .object({
+        overdue: z.int().describe('open, snoozed or not, and past their due time'),
+        ages: z
+          .array(z.object({ from: z.string().nullable(), to: z.string().nullable() }))
+          .describe('when the first alert was raised: the last hour, day, week, and earlier'),
+        queues: z.array(
+          z.object({
+            name: z.string(),
+            query: z.record(z.string(), z.string()).describe('the filters of `GET …/cases`'),
+            by_age: z.array(z.int()).describe('open and not snoozed cases of each of `ages`'),
+            overdue: z.int(),
+          }),
+        ),
+      })
+      .describe('cases that are open, of any time, by age and queue: the first queue has all'),
     webhook: z.object({
       state: z.string(),
       off_reason: z.string().nullable(),

@@ -57,6 +57,8 @@ const shardingKeys: Readonly<Record<string, string>> = {
   prevalence_spikes: ofTenant,
   hourly_counts: ofTenant,
   hourly_marks: ofTenant,
+  daily_counts: ofTenant,
+  daily_marks: ofTenant,
 }
 
 /**

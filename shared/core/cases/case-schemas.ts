@@ -164,6 +164,8 @@ const queueFilters = {
     .transform((text) => text === 'true')
     .optional()
     .meta({ description: 'Whether `due_at` is past.' }),
+  begun_from: instantParameter('Cases whose first alert was raised at this instant or later.'),
+  begun_to: instantParameter('Cases whose first alert was raised before this instant.'),
   q: operatorText(256).optional().meta({ description: 'A part of the id of the subject.' }),
 }
 

@@ -6,10 +6,10 @@
  * beyond.
  */
 import type { HourlyCoverage } from '#shared/core/analytics/hourly-coverage.ts'
-import { hourMs } from '#shared/core/base/instants.ts'
+import { dayMs } from '#shared/core/base/instants.ts'
 import { fleetPointsMax } from '#shared/core/base/limits/analytics.ts'
 import { type Clickhouse, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
-import { hourlyQuery, toHourlyRows } from './hourly-count-sql.ts'
+import { countsInForce, hourlyQuery, toHourlyRows } from './hourly-count-sql.ts'
 import { createHourlyReader } from './hourly-reader.ts'
 
 export type FleetSpan = { tenantId: string; fromMs: number; toMs: number; stepSeconds: number }
@@ -63,6 +63,8 @@ const queryMaxSeconds = 25
 
 const toAt = (column: string) =>
   `toUnixTimestamp(toStartOfInterval(${column}, toIntervalSecond({step:UInt32}), 'UTC')) * 1000`
+/** Whole days are points already; here they are together in one that is not shown. */
+const toAtOfRest = (column: string) => (column === 'day' ? 'toUInt64(0)' : toAt(column))
 
 /** The bits of `grouping`: a column that a row is not about has 1. */
 const levels = { totals: 7, versions: 4, all: 3, byPlatform: 1, byVersion: 0 }
@@ -77,13 +79,21 @@ const countsSql = (coverage: HourlyCoverage) => `
     select at, platform, sdk_version, min(first_at) as first_at, max(last_at) as last_at,
       sum(events) as events, uniqMergeState(devices) as devices,
       uniqMergeState(sessions) as sessions
-    from (${toHourlyRows('version', coverage, toAt)})
+    from (${toHourlyRows('version', coverage, toAtOfRest)})
     group by at, platform, sdk_version
   )
   group by grouping sets
     ((), (platform, sdk_version), (at), (at, platform), (at, platform, sdk_version))
   order by device_count desc, at, platform, sdk_version
   limit ${fleetPointsMax} by level`
+
+/** In the order of the columns and levels above. */
+const pointsSql = ({ days }: HourlyCoverage) => `
+  select caseWithExpression(name, 'all', ${levels.all}, 'platform', ${levels.byPlatform},
+      ${levels.byVersion}) as level,
+    toUnixTimestamp(day) * 1000, platform, sdk_version, 0, 0, events, device_count, session_count
+  ${countsInForce('day', 'point', days)}
+  order by device_count desc, day, platform, sdk_version limit ${fleetPointsMax} by level`
 
 const signalsSql = (coverage: HourlyCoverage) => `
   select grouping(platform) as of_all, platform, sdk_version, name, uniqMerge(devices) as found
@@ -119,23 +129,27 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
     return result.json<Row>()
   }
   const { readCoverage } = createHourlyReader(clickhouse)
-  // Steps of a few minutes are counted from events; such a span is short.
-  const coverageOf = async ({ tenantId, fromMs, toMs, stepSeconds }: FleetSpan) =>
-    stepSeconds * 1_000 < hourMs
-      ? { counted: [], events: [{ fromMs, toMs }] }
-      : readCoverage(tenantId, [{ fromMs, toMs }])
+  const coverageOf = ({ tenantId, fromMs, toMs, stepSeconds }: FleetSpan) =>
+    readCoverage(tenantId, [{ fromMs, toMs }], stepSeconds * 1_000)
   return {
     readCounts: async (span) => {
-      const rows = await read<CountsRow>(countsSql(await coverageOf(span)), span)
+      const coverage = await coverageOf(span)
+      const [rest, points] = await Promise.all([
+        read<CountsRow>(countsSql(coverage), span),
+        coverage.days.length === 0 ? [] : read<CountsRow>(pointsSql(coverage), span),
+      ])
+      const isShown = ([level, atMs]: CountsRow) =>
+        level === levels.totals || level === levels.versions || atMs !== 0
+      const rows = [...rest.filter(isShown), ...points].sort(byDevices)
       const of = (level: number) => rows.filter((row) => row[0] === level)
-      const points = (level: number) => of(level).map(toPoint)
+      const toPoints = (level: number) => of(level).slice(0, fleetPointsMax).map(toPoint)
       const [totals] = of(levels.totals).map(toCounts)
       return {
         totals: totals ?? { events: 0, devices: 0, sessions: 0 },
         versions: of(levels.versions).map(toVersion),
-        all: points(levels.all),
-        byPlatform: points(levels.byPlatform),
-        byVersion: points(levels.byVersion),
+        all: toPoints(levels.all),
+        byPlatform: toPoints(levels.byPlatform),
+        byVersion: toPoints(levels.byVersion),
       }
     },
     listNewDevices: async (span) => {
@@ -155,7 +169,7 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
     },
     listSignals: async ({ versions, signalsMax, ...span }) => {
       const rows = await read<[0 | 1, string, string, string, number]>(
-        signalsSql(await coverageOf(span)),
+        signalsSql(await coverageOf({ ...span, stepSeconds: dayMs / 1_000 })),
         span,
         {
           platforms: versions.map(({ platform }) => platform),
@@ -172,6 +186,12 @@ export function createFleetStore(clickhouse: Clickhouse): FleetStore {
     },
   }
 }
+
+/** As the query orders them. */
+const byDevices = (a: CountsRow, b: CountsRow): number =>
+  b[7] - a[7] || a[1] - b[1] || compareTexts(a[2], b[2]) || compareTexts(a[3], b[3])
+
+const compareTexts = (a: string, b: string): number => Number(a > b) - Number(a < b)
 
 const toCounts = (row: CountsRow): FleetCounts => ({
   events: row[6],

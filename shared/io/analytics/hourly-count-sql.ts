@@ -17,6 +17,13 @@ export const hourlyQuery = {
   merge_tree_min_bytes_for_concurrent_read: '1',
 } as const
 
+/** Counting a day of all tenants reads a month of one column; merging sketches takes memory. */
+export const countSettings = {
+  max_threads: 1,
+  max_execution_time: 600,
+  max_bytes_before_external_group_by: String(2 * 1024 * 1024 * 1024),
+} as const
+
 /** What to count: events of one tenant, or of all. */
 export type Counted = {
   /** SQL: a condition on `tenant_id`. */
@@ -122,6 +129,91 @@ export const hourlyColumns: Record<HourlySubject, readonly string[]> = {
   signal: ['platform', 'sdk_version', 'name', 'events', 'devices'],
 }
 
+const countTables = {
+  day: { counts: 'daily_counts', marks: 'daily_marks' },
+  hour: { counts: 'hourly_counts', marks: 'hourly_marks' },
+} as const
+
+/** SQL from `from`: the counts in force of {tenant:String}. */
+export function countsInForce(
+  step: 'day' | 'hour',
+  subject: HourlySubject | 'point',
+  spans: readonly Span[],
+): string {
+  const { counts, marks } = countTables[step]
+  return `from ${counts}
+      where tenant_id = {tenant:String} and subject = '${subject}' and ${inSpans(step, spans)}
+        and (${step}, counted_at) in (
+          select ${step}, max(counted_at) from ${marks}
+          where tenant_id in ('', {tenant:String}) and ${inSpans(step, spans)}
+          group by ${step}
+        )`
+}
+
+/** SQL: how a column of a day comes from those of its hours; a number is their sum. */
+const merges: Record<string, string> = {
+  first_at: 'min',
+  last_at: 'max',
+  countries: 'groupUniqArrayArray',
+  devices: 'uniqMergeState',
+  sessions: 'uniqMergeState',
+}
+const keys = ['platform', 'sdk_version', 'name']
+
+/**
+ * SQL of the rows of a subject in a day, from the hours in force of {tenant:String}, or of every
+ * tenant where it is empty: the tenant and the columns of the subject.
+ * @param inDay SQL: the hours of the day
+ */
+export function toRowsOfDay(subject: HourlySubject, inDay: string): string {
+  const columns = hourlyColumns[subject]
+  const ofKeys = columns.filter((column) => keys.includes(column))
+  const values = columns
+    .filter((column) => !keys.includes(column))
+    .map((column) => `${merges[column] ?? 'sum'}(rows.${column}) as ${column}`)
+  return `
+  select tenant_id, ${[...ofKeys, ...values].join(', ')}
+  ${rowsInForce(subject, inDay)}
+  group by ${['tenant_id', ...ofKeys].join(', ')}`
+}
+
+export const pointColumns = [
+  'name',
+  'platform',
+  'sdk_version',
+  'events',
+  'device_count',
+  'session_count',
+]
+
+/** The names of points by the bits of `grouping`: a column that a point is not about has 1. */
+const pointNames = "['version', 'platform', '', 'all'][grouping(platform, sdk_version) + 1]"
+
+/** SQL of the points of a day: the tenant and `pointColumns`. @param inDay as above */
+export function toPointsOfDay(inDay: string): string {
+  return `
+  select tenant_id, ${pointNames} as name, platform, sdk_version, sum(events) as events,
+    uniqMerge(devices) as device_count, uniqMerge(sessions) as session_count
+  from (${toRowsOfDay('version', inDay)})
+  group by grouping sets
+    ((tenant_id), (tenant_id, platform), (tenant_id, platform, sdk_version))`
+}
+
+function rowsInForce(subject: HourlySubject, inDay: string): string {
+  const inTenant = "({tenant:String} = '' or tenant_id = {tenant:String})"
+  return `from hourly_counts as rows
+  left join (
+    select hour, max(counted_at) as of_all from hourly_marks
+    where tenant_id = '' and ${inDay} group by hour
+  ) as marks_of_all using (hour)
+  left join (
+    select tenant_id, hour, max(counted_at) as own from hourly_marks
+    where tenant_id != '' and ${inTenant} and ${inDay} group by tenant_id, hour
+  ) as own_marks using (tenant_id, hour)
+  where ${inTenant} and subject = '${subject}' and ${inDay}
+    and counted_at = greatest(of_all, own)`
+}
+
 /**
  * SQL of the rows of a subject over a period of {tenant:String}: `at` and the columns of the
  * subject.
@@ -129,22 +221,16 @@ export const hourlyColumns: Record<HourlySubject, readonly string[]> = {
  */
 export function toHourlyRows(
   subject: HourlySubject,
-  { counted, events: gaps }: HourlyCoverage,
+  { days, hours, events: gaps }: HourlyCoverage,
   toAt: (column: string) => string,
 ): string {
   const columns = hourlyColumns[subject].join(', ')
   const inTenant = 'tenant_id = {tenant:String}'
+  const ofCounts = (step: 'day' | 'hour', spans: readonly Span[]) =>
+    `select ${toAt(step)} as at, ${columns} ${countsInForce(step, subject, spans)}`
   const parts: string[] = []
-  if (counted.length > 0) {
-    parts.push(`select ${toAt('hour')} as at, ${columns}
-      from hourly_counts
-      where ${inTenant} and subject = '${subject}' and ${inSpans('hour', counted)}
-        and (hour, counted_at) in (
-          select hour, max(counted_at) from hourly_marks
-          where tenant_id in ('', {tenant:String}) and ${inSpans('hour', counted)}
-          group by hour
-        )`)
-  }
+  if (days.length > 0) parts.push(ofCounts('day', days))
+  if (hours.length > 0) parts.push(ofCounts('hour', hours))
   if (gaps.length > 0 || parts.length === 0) {
     parts.push(`select at, ${columns}
       from (${toRowsOfEvents(subject, { inTenant, spans: gaps, toAt })})`)

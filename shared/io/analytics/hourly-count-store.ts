@@ -8,7 +8,8 @@ import { hourMs, type Span } from '#shared/core/base/instants.ts'
 import { hourlyNamesMax, hourlyQuietMs } from '#shared/core/base/limits/analytics.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { onEveryNode } from '#shared/io/clickhouse/shards.ts'
-import { hourlyColumns, hourlySubjects, toRowsOfEvents } from './hourly-count-sql.ts'
+import { readMergedDays } from './daily-count-store.ts'
+import { countSettings, hourlyColumns, hourlySubjects, toRowsOfEvents } from './hourly-count-sql.ts'
 
 /** All hours of a tenant, or of all tenants: null. */
 export type HourlyScope = string | null
@@ -34,9 +35,6 @@ export type HourlyCountStore = {
 /** The lock of a round of counting. */
 export const hourlyCountLock = 'hourly counts'
 
-/** A counting of a day of all tenants reads a month of one column; merging sketches takes memory. */
-const countMaxSeconds = 600
-const countMemoryBytes = 2 * 1024 * 1024 * 1024
 /** The stream keeps events for 72 hours, so no hour before gets any by itself. */
 const lateHours = 80
 
@@ -49,15 +47,17 @@ export function createHourlyCountStore(clickhouse: Clickhouse): HourlyCountStore
     })
     return result.json<Row>()
   }
-  const readMarks: HourlyCountStore['readMarks'] = async (tenantId, { fromMs, toMs }) => {
-    const params = { tenant: tenantId, from: fromMs / 1_000, to: toMs / 1_000 }
-    const [marked, inserted] = await Promise.all([
+  const readMarks: HourlyCountStore['readMarks'] = async (tenantId, span) => {
+    const params = { tenant: tenantId, from: span.fromMs / 1_000, to: span.toMs / 1_000 }
+    const [marked, inserted, mergedAt] = await Promise.all([
       read<[hour: number, countedAt: number, now: number]>(marksSql, params),
       read<[hour: number, insertedAt: number]>(insertedSql, params),
+      readMergedDays(clickhouse, tenantId, span),
     ])
     return {
       countedAt: new Map(marked.map(([hour, countedAt]) => [hour * 1_000, countedAt])),
       insertedAt: new Map(inserted.map(([hour, at]) => [hour * 1_000, at * 1_000])),
+      mergedAt,
       forgottenAt: marked.find(([hour]) => hour === 0)?.[1] ?? 0,
       now: marked[0]?.[2] ?? 0,
     }
@@ -106,12 +106,7 @@ export function createHourlyCountStore(clickhouse: Clickhouse): HourlyCountStore
             from (${toRowsOfEvents(subject, counted)})
             ${subject === 'version' ? '' : `order by events desc limit ${hourlyNamesMax} by tenant_id, at`}`,
           query_params: { tenant: scope ?? '', at },
-          clickhouse_settings: {
-            max_threads: 1,
-            max_execution_time: countMaxSeconds,
-            max_bytes_before_external_group_by: String(countMemoryBytes),
-            do_not_merge_across_partitions_select_final: 1,
-          },
+          clickhouse_settings: { ...countSettings, do_not_merge_across_partitions_select_final: 1 },
         })
       }
       const hours = (span.toMs - span.fromMs) / hourMs
@@ -216,7 +211,8 @@ const undecidedSql = `
 
 /**
  * Has everything that was counted of a tenant not hold any more, and removes it: after an erasure,
- * and after rows were written that are older than what scorers store. The job counts it again.
+ * and after rows were written that are older than what scorers store. The job counts it again. Days
+ * do not hold either, as they have hours that do not.
  */
 export async function forgetHourlyCounts(clickhouse: Clickhouse, tenantId: string): Promise<void> {
   await clickhouse.command({
@@ -224,11 +220,13 @@ export async function forgetHourlyCounts(clickhouse: Clickhouse, tenantId: strin
       select {tenant:String}, toDateTime(0, 'UTC'), now64(3)`,
     query_params: { tenant: tenantId },
   })
-  await onEveryNode(clickhouse, (node) =>
-    node.command({
-      query: 'alter table hourly_counts delete where tenant_id = {tenant:String}',
-      query_params: { tenant: tenantId },
-      clickhouse_settings: { mutations_sync: '2' },
-    }),
-  )
+  for (const table of ['hourly_counts', 'daily_counts']) {
+    await onEveryNode(clickhouse, (node) =>
+      node.command({
+        query: `alter table ${table} delete where tenant_id = {tenant:String}`,
+        query_params: { tenant: tenantId },
+        clickhouse_settings: { mutations_sync: '2' },
+      }),
+    )
+  }
 }

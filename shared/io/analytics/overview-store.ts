@@ -5,7 +5,7 @@
  * would read too many rows is refused.
  */
 import type { HourlyCoverage } from '#shared/core/analytics/hourly-coverage.ts'
-import { hourMs } from '#shared/core/base/instants.ts'
+import { dayMs } from '#shared/core/base/instants.ts'
 import { fleetSignalsMax } from '#shared/core/base/limits/analytics.ts'
 import { type Clickhouse, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
 import { type OutcomesAsOf, readOutcomeCounts } from '#shared/io/outcomes/outcome-store.ts'
@@ -138,15 +138,14 @@ export function createOverviewStore(clickhouse: Clickhouse): OverviewStore {
   const read = async <Row>(
     toQuery: (coverage: HourlyCoverage) => string,
     { tenantId, beforeMs, fromMs, toMs }: OverviewSpan,
-    { limit = 0, stepMs = hourMs }: { limit?: number; stepMs?: number } = {},
+    // Without steps, a day is read as well as an hour.
+    { limit = 0, stepMs = dayMs }: { limit?: number; stepMs?: number } = {},
   ): Promise<Row[]> => {
     const spans = [
       { fromMs: beforeMs, toMs: fromMs },
       { fromMs, toMs },
     ]
-    // Steps of minutes are counted from events; such a period is short.
-    const coverage =
-      stepMs % hourMs === 0 ? await readCoverage(tenantId, spans) : { counted: [], events: spans }
+    const coverage = await readCoverage(tenantId, spans, stepMs)
     const result = await clickhouse.query({
       query: toQuery(coverage),
       query_params: { tenant: tenantId, from: fromMs, limit, step: stepMs },

@@ -65,7 +65,7 @@ export async function restoreClickhouse(
   }
   await clickhouse.command({ query: `restore ${toDatabases(database)} from ${place}` })
   // Hours may have been counted later than their events were copied: they are counted again.
-  for (const table of ['hourly_marks', 'hourly_counts']) {
+  for (const table of ['hourly_marks', 'hourly_counts', 'daily_marks', 'daily_counts']) {
     await clickhouse.command({ query: `truncate table ${quoteName(database)}.${table}` })
   }
   for (const table of eventTables) {

@@ -41,6 +41,7 @@ export function toCaseConditions(
   bind: Bind,
 ): string[] {
   const { state, action, min_risk, flag, assignee, subject_kind, breached, q } = filter
+  const { begun_from: begunFrom, begun_to: begunTo } = filter
   return [
     `c.tenant_id = ${bind(tenantId, 'text')}`,
     'c.merged_into is null',
@@ -59,6 +60,12 @@ export function toCaseConditions(
       ? []
       : [`c.subject_kind = any(${bind([...subject_kind], 'text[]')})`]),
     ...(breached === undefined ? [] : [breached ? 'c.due_at <= now()' : 'c.due_at > now()']),
+    ...(begunFrom === undefined
+      ? []
+      : [`c.first_alert_at >= ${bind(toTime(begunFrom), 'timestamptz')}`]),
+    ...(begunTo === undefined
+      ? []
+      : [`c.first_alert_at < ${bind(toTime(begunTo), 'timestamptz')}`]),
     ...(q === undefined || q === ''
       ? []
       : [`strpos(lower(c.subject_id), lower(${bind(q, 'text')})) > 0`]),

@@ -78,7 +78,7 @@ export async function listCases(
 
 const filterNames = [
   ...(['state', 'action', 'min_risk', 'flag', 'assignee'] as const),
-  ...(['subject_kind', 'breached', 'q'] as const),
+  ...(['subject_kind', 'breached', 'begun_from', 'begun_to', 'q'] as const),
 ] satisfies (keyof CaseFilter)[]
 
 const toBound = (filter: CaseFilter) => filterNames.map((name) => filter[name] ?? null)
@@ -128,7 +128,7 @@ export async function countCases(
   return rows[0]!
 }
 
-const isSnoozed = 'coalesce(c.snoozed_until > now(), false)'
+export const isSnoozed = 'coalesce(c.snoozed_until > now(), false)'
 
 /** One case of the tenants in a scope. @returns null when there is none */
 export async function findCase(

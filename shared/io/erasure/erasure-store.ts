@@ -64,7 +64,12 @@ const erasureTables = [
 export type ErasureTable = (typeof erasureTables)[number]
 
 /** Tables whose mutations leave replaced parts. */
-const droppedTables = [...erasureTables, 'reconciliation_expected_alerts', 'hourly_counts']
+const droppedTables = [
+  ...erasureTables,
+  'reconciliation_expected_alerts',
+  'hourly_counts',
+  'daily_counts',
+]
 
 export type ErasureStore = {
   /**

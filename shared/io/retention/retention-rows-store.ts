@@ -26,6 +26,7 @@ export const retainedTables = [
   'phone_installs',
   'replays',
   'hourly_counts',
+  'daily_counts',
 ] as const
 type RetainedTable = (typeof retainedTables)[number]
 
@@ -63,6 +64,7 @@ const timeColumns: Partial<Record<RetainedTable, string>> = {
   installs: 'received_at',
   replays: 'received_at',
   hourly_counts: 'hour',
+  daily_counts: 'day',
 }
 
 /** What was decided of an install. */

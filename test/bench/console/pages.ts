@@ -1,9 +1,13 @@
 /**
- * `npm run bench -- pages [--events N] [--days D] [--rounds N]`: the queries of the overview over a
- * week beside the week before, and of the fleet page over a week and over all days, on simulated
- * events in a ClickHouse of its own. The baseline is the same page read from events alone, without
- * the counts of whole hours; a check compares every number of the two.
+ * `npm run bench -- pages [--events N] [--days D] [--rounds N] [--data DIR]`: the queries of the
+ * overview and of the fleet page over a day, a week and a month on simulated events in a ClickHouse
+ * of its own. The baseline is the same page read from events alone, without the counts of whole
+ * hours and days, of more than two million events only for a day; a check compares every number of
+ * the two. Then the calls of every page, with 100,000 alerts in 3,000 cases. With `--data` the
+ * events are kept there for further runs, which measure as of the time when they were made.
  */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import {
@@ -12,6 +16,7 @@ import {
   overviewFlagsMax,
   overviewVersionsMax,
 } from '#shared/core/base/limits/analytics.ts'
+import { createDailyCountStore } from '#shared/io/analytics/daily-count-store.ts'
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
 import {
   createHourlyCountStore,
@@ -19,16 +24,17 @@ import {
 } from '#shared/io/analytics/hourly-count-store.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { toBeforeMs, toStepMs } from '../../../services/console/overview/overview-lines.ts'
 import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { untilMergesEnd } from '../drain/merges.ts'
 import { readCpuSeconds } from '../measured-process.ts'
 import { type Figure, publishReport, readClickhouseVersion, single } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
+import { measureCalls } from './page-calls.ts'
+import { fillEvents, tenantId } from './page-rows.ts'
 
-const tenantId = 'bench'
 const pageMaxMs = 500
-const eventsPerDevice = 40
-const print = (text: string) => process.stdout.write(`${text}\n`)
+/** A month of more events is not read from events within the time of a query. */
+const comparedEventsMax = 2_000_000
 
 /** Times and the CPU of ClickHouse, in ms of each round. */
 type Measured = { times: number[]; cpu: number[]; answer: string }
@@ -42,6 +48,7 @@ export async function run(args: string[] = []): Promise<void> {
       events: { type: 'string', default: '10000000' },
       days: { type: 'string', default: '30' },
       rounds: { type: 'string', default: '5' },
+      data: { type: 'string' },
     },
   })
   const [events, days, rounds] = [values.events, values.days, values.rounds].map(Number) as [
@@ -49,14 +56,13 @@ export async function run(args: string[] = []): Promise<void> {
     number,
     number,
   ]
-  const server = await startClickhouse({ isMigrated: true })
-  const clickhouse = createClickhouse(server.url, { name: 'bench', requestTimeoutMs: 1_800_000 })
+  const { server, clickhouse, nowMs } = await openEvents({ events, days, data: values.data })
   try {
-    const nowMs = Date.now()
-    await fill(clickhouse, { events, days, nowMs })
-    const pages = toPages(clickhouse, { days, nowMs })
+    const pages = toPages(clickhouse, nowMs)
     const measuring = { rounds, pid: server.pid }
-    const plain = await measure(pages, measuring)
+    await forgetHourlyCounts(clickhouse, tenantId)
+    const compared = events > comparedEventsMax ? pages.slice(0, 2) : pages
+    const plain = await measure(compared, measuring)
     // As if the last insert was a minute ago: hours are counted once no row comes any more.
     await clickhouse.command({ query: 'truncate table sdk_baselines' })
     const countedMs = await count(clickhouse, days, nowMs)
@@ -65,22 +71,25 @@ export async function run(args: string[] = []): Promise<void> {
       name: `${name}, ${events} events${what === 'cpu' ? ', CPU of ClickHouse' : ''}`,
       unit: 'ms',
       value: toSpread(counted[at]![what]),
-      baseline: { name: 'from events', value: toSpread(plain[at]![what]) },
-      ratio: toRatios(counted[at]![what], plain[at]![what]),
+      ...(plain[at] !== undefined && {
+        baseline: { name: 'from events', value: toSpread(plain[at][what]) },
+        ratio: toRatios(counted[at]![what], plain[at][what]),
+      }),
       ...(what === 'times' && { bound: { of: 'value' as const, atMost: pageMaxMs } }),
     })
     const figures = pages.flatMap(({ name }, at) => [
       toFigure(name, at, 'times'),
       toFigure(name, at, 'cpu'),
     ])
-    figures.push(single('counting all hours once', 's', countedMs / 1_000))
+    figures.push(single('counting all hours and days once', 's', countedMs / 1_000))
+    figures.push(...(await measureCalls({ clickhouse, clickhousePid: server.pid, nowMs, rounds })))
     publishReport({
       part: 'pages',
       command: ['npm run bench -- pages', ...args].join(' '),
       versions: { clickhouse: await readClickhouseVersion(clickhouse) },
       durability: 'reads only',
       figures,
-      checks: pages.map(({ name }, at) => ({
+      checks: compared.map(({ name }, at) => ({
         name: `${name} has the numbers of its events`,
         ok: counted[at]!.answer === plain[at]!.answer,
         detail: `${counted[at]!.answer.length} characters`,
@@ -92,15 +101,32 @@ export async function run(args: string[] = []): Promise<void> {
   }
 }
 
-function toPages(clickhouse: Clickhouse, { days, nowMs }: { days: number; nowMs: number }): Page[] {
+type Opening = { events: number; days: number; data: string | undefined }
+
+async function openEvents({ events, days, data }: Opening) {
+  const marker = data === undefined ? null : join(data, 'bench-now')
+  const isFilled = marker !== null && existsSync(marker)
+  const server = await startClickhouse({
+    isMigrated: !isFilled,
+    ...(data === undefined ? {} : { path: data }),
+  })
+  const clickhouse = createClickhouse(server.url, { name: 'bench', requestTimeoutMs: 1_800_000 })
+  const nowMs = isFilled ? Number(readFileSync(marker, 'utf8')) : Date.now()
+  if (!isFilled) await fillEvents(clickhouse, { events, days, nowMs })
+  if (marker !== null) writeFileSync(marker, String(nowMs))
+  return { server, clickhouse, nowMs }
+}
+
+function toPages(clickhouse: Clickhouse, nowMs: number): Page[] {
   const [overview, fleet] = [createOverviewStore(clickhouse), createFleetStore(clickhouse)]
-  const readFleet = (spanDays: number) => async () => {
-    const span = {
-      tenantId,
-      fromMs: Math.floor(nowMs / 60_000) * 60_000 - spanDays * dayMs,
-      toMs: nowMs,
-      stepSeconds: 86_400,
-    }
+  const toSpan = (days: number) => {
+    const fromMs = Math.floor((nowMs - days * dayMs) / hourMs) * hourMs
+    const period = { fromMs, toMs: nowMs }
+    return { tenantId, ...period, beforeMs: toBeforeMs(period), stepMs: toStepMs(period) }
+  }
+  const readFleet = (days: number) => async () => {
+    const { stepMs, ...own } = toSpan(days)
+    const span = { ...own, stepSeconds: stepMs / 1_000 }
     const [counts, newDevices] = await Promise.all([
       fleet.readCounts(span),
       fleet.listNewDevices(span),
@@ -112,21 +138,18 @@ function toPages(clickhouse: Clickhouse, { days, nowMs }: { days: number; nowMs:
       await fleet.listSignals({ ...span, versions, signalsMax: fleetSignalsMax }),
     ]
   }
-  const fromMs = nowMs - 7 * dayMs
-  const span = { tenantId, beforeMs: fromMs - 7 * dayMs, fromMs, toMs: nowMs }
-  return [
-    {
-      name: 'overview of 7 days',
-      read: () =>
-        Promise.all([
-          overview.readCounts(span, { versionsMax: overviewVersionsMax, stepMs: dayMs }),
-          overview.listFlags(span, overviewFlagsMax),
-          overview.listSignals(span),
-        ]),
-    },
-    { name: 'fleet of 7 days', read: readFleet(7) },
+  const readOverview = (days: number) => () => {
+    const { stepMs, ...span } = toSpan(days)
+    return Promise.all([
+      overview.readCounts(span, { versionsMax: overviewVersionsMax, stepMs }),
+      overview.listFlags(span, overviewFlagsMax),
+      overview.listSignals(span),
+    ])
+  }
+  return [1, 7, 30].flatMap((days) => [
+    { name: `overview of ${days} days`, read: readOverview(days) },
     { name: `fleet of ${days} days`, read: readFleet(days) },
-  ]
+  ])
 }
 
 /** Reads each page in turn; the first reading is not timed. */
@@ -152,57 +175,13 @@ async function measure(
 
 /** Counts as the job of the console does. @returns how long that took */
 async function count(clickhouse: Clickhouse, days: number, nowMs: number): Promise<number> {
-  const store = createHourlyCountStore(clickhouse)
+  const [store, daily] = [createHourlyCountStore(clickhouse), createDailyCountStore(clickhouse)]
   const startMs = performance.now()
-  await forgetHourlyCounts(clickhouse, tenantId)
   const last = Math.floor(nowMs / hourMs) * hourMs
   for (let toMs = last; toMs > last - (days + 1) * dayMs; toMs -= dayMs) {
     await store.count(null, { fromMs: toMs - dayMs, toMs })
   }
+  const earliest = Math.floor(nowMs / dayMs - days - 1) * dayMs
+  for (const day of await daily.findUnmerged(earliest)) await daily.merge(null, day)
   return performance.now() - startMs
-}
-
-type Filling = { events: number; days: number; nowMs: number }
-
-/**
- * Inserts events as they come: an insert has some hours, of devices spread over the whole key. Four
- * versions, one device in twelve with two signals and a flag, one event in fifty with a decision.
- */
-async function fill(clickhouse: Clickhouse, { events, days, nowMs }: Filling): Promise<void> {
-  for (const view of ['activity', 'sdk_baselines', 'user_devices']) {
-    await clickhouse.command({ query: `drop view ${view}_of_telemetry` })
-  }
-  const inserts = Math.max(2 * days, Math.ceil(events / 250_000))
-  const each = Math.ceil(events / inserts)
-  const insertMs = Math.floor((days * dayMs) / inserts)
-  const devices = Math.max(10, Math.round(events / eventsPerDevice))
-  const startMs = performance.now()
-  for (let insert = 0; insert < inserts; insert++) {
-    const from = nowMs - (inserts - insert) * insertMs
-    const rows = `select number as n, ${insert} * ${each} + n as e,
-      cityHash64(e) as h, h % ${devices} as d, ${from} + intDiv(n * ${insertMs}, ${each}) as ms
-      from numbers(${Math.min(each, events - insert * each)})`
-    await clickhouse.command({
-      query: `insert into telemetry (tenant_id, device_id, session_id, event_id, received_at,
-          sdk_version, platform, batch_type, client_action, rasp_score, rasp_action, flags,
-          reasons, policy_version, policy_hash, epoch, signals, body, detected_signals)
-        select '${tenantId}', lower(hex(MD5(toString(d)))), concat('s', toString(d), '-', toString(h % 7)),
-          concat('evt_', toString(e)), fromUnixTimestamp64Milli(toInt64(ms), 'UTC'),
-          concat('4.', toString(d % 4)), if(d % 2 = 0, 'android', 'ios'), 'event', 'ALLOW',
-          if(d % 12 = 0, 45, 0), if(d % 12 = 0, 'REVIEW', 'ALLOW'),
-          if(d % 12 = 0, ['ROOTED'], []), '[]', 1, 'policy', 1, '{}', '{}',
-          if(d % 12 = 0, ['root.su_binary', 'debugger.frida_detected'], [])
-        from (${rows}) settings max_threads = 1`,
-    })
-    await clickhouse.command({
-      query: `insert into decisions (tenant_id, device_id, session_id, event_id, received_at,
-          rasp_score, risk_score, action, flags, reasons)
-        select '${tenantId}', lower(hex(MD5(toString(d)))), concat('s', toString(d), '-', toString(h % 7)),
-          concat('evt_', toString(e)), fromUnixTimestamp64Milli(toInt64(ms), 'UTC'),
-          0, 80, 'BLOCK', ['HIGH_VELOCITY'], '[]'
-        from (${rows}) where e % 50 = 0 settings max_threads = 1`,
-    })
-  }
-  await untilMergesEnd(clickhouse, 600_000)
-  print(`${events} events in ${Math.round((performance.now() - startMs) / 1_000)} s`)
 }

@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { connect as connectHttp2 } from 'node:http2'
 import type { Browser, BrowserContext, BrowserContextOptions, Page, Request } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { signalTree } from '../../faults/support/process-tree.ts'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
 import { openPage, settle, type WatchedPage } from '../../support/console/browser.ts'
 import { translator } from '../../support/console/translator.ts'
@@ -200,6 +201,31 @@ export function describeBrowsers(getStory: () => BrowserStory): void {
       await page.getByRole('link', { name: /^Alerts with BLOCK/ }).waitFor()
       expect(await alert.count()).toBe(0)
     })
+
+    it.each([
+      ['postgres', 'Cases', 'begins one'],
+      ['clickhouse', 'Fleet', 'SDK versions'],
+    ] as const)(
+      'a page says that %s hangs, and comes back by itself',
+      async (server, name, text) => {
+        const page = await open()
+        await page.goto('/t/hooli/overview')
+        await page.getByRole('link', { name: /^Alerts with BLOCK/ }).waitFor()
+        const silent = page.getByText('has not answered for 5 seconds')
+        const stopped = signalTree(stack().pids[server], 'SIGSTOP')
+        try {
+          expect(stopped.length).toBeGreaterThan(0)
+          await page.getByRole('link', { name, exact: true }).click()
+          await silent.first().waitFor()
+          await page.reload()
+          await silent.first().waitFor()
+        } finally {
+          for (const pid of stopped) process.kill(pid, 'SIGCONT')
+        }
+        await page.getByText(text).first().waitFor()
+        expect(await silent.count()).toBe(0)
+      },
+    )
 
     it('a translated page works on, shows what is new, and keeps ids and code', async () => {
       const page = await open({ bypassCSP: true })

@@ -1,5 +1,5 @@
-// The job that counts hours, on the databases of the file that calls this: it waits until all is
-// decided, counts each hour once, and again what was forgotten.
+// The job that counts hours and merges days, on the databases of the file that calls this: it waits
+// until all is decided, counts each hour once, and again what was forgotten.
 import { expect, test } from 'vitest'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { hourlyCountDays } from '#shared/core/base/limits/analytics.ts'
@@ -26,36 +26,46 @@ export function testHourlyJob(
       clickhouse,
       metrics,
       log: testLog,
-      // So that a day is looked at, and not all that is kept.
-      wallMs: () => Date.now() + (hourlyCountDays - 1) * dayMs,
+      // So that two days are looked at, and not all that is kept.
+      wallMs: () => Date.now() + (hourlyCountDays - 2) * dayMs,
     })
-    const exposed = async () => (await metrics.registry.metrics()).match(/^di_hourly_counts.*$/gm)
+    const exposed = async () =>
+      (await metrics.registry.metrics()).match(/^di_(hourly|daily)_counts.*$/gm)
     const command = (query: string) => clickhouse.command({ query })
     const hour = Math.floor(Date.now() / hourMs) * hourMs - 2 * hourMs
-    const [event] = makeEvents([{ tenantId: 'jobbed', receivedAtMs: hour + 5 }], 7)
-    await createTelemetryStore(clickhouse).insertTelemetry([event!])
+    const today = Math.floor(hour / dayMs) * dayMs
+    const yesterday = { fromMs: today - dayMs, toMs: today }
+    const times = [hour + 5, yesterday.fromMs + 5]
+    const events = makeEvents(
+      times.map((receivedAtMs) => ({ tenantId: 'jobbed', receivedAtMs })),
+      7,
+    )
+    await createTelemetryStore(clickhouse).insertTelemetry(events)
     await command('truncate table sdk_baselines')
-    const counted = () =>
-      createHourlyReader(clickhouse).readCoverage('jobbed', [{ fromMs: hour, toMs: hour + hourMs }])
     const span = { fromMs: hour, toMs: hour + hourMs }
+    const counted = async () => {
+      const reader = createHourlyReader(clickhouse)
+      const { days } = await reader.readCoverage('jobbed', [yesterday], dayMs)
+      return { ...(await reader.readCoverage('jobbed', [span], hourMs)), days }
+    }
 
     expect(await job.runRound()).toBe('waiting')
-    expect(await counted()).toEqual({ counted: [], events: [span] })
+    expect(await counted()).toEqual({ days: [], hours: [], events: [span] })
     await command('truncate table reconciliation_watermarks')
     await command(`insert into reconciliation_watermarks (at, stream, stream_offset)
       select now64(3), 1, max(stream_offset) + 1 from telemetry`)
     expect(await tryNamedLock(locks, hourlyCountLock, () => job.runRound())).toBe('elsewhere')
     expect(await job.runRound()).toBe('counted')
-    expect(await counted()).toEqual({ counted: [span], events: [] })
+    expect(await counted()).toEqual({ days: [yesterday], hours: [span], events: [] })
     const first = await exposed()
     expect(await job.runRound()).toBe('counted')
     expect(await exposed()).toEqual(first)
     expect(first!.some((line) => /scope="tenant".*\} 0$/.test(line))).toBe(true)
 
     await forgetHourlyCounts(clickhouse, 'jobbed')
-    expect(await counted()).toEqual({ counted: [], events: [span] })
+    expect(await counted()).toEqual({ days: [], hours: [], events: [span] })
     expect(await job.runRound()).toBe('counted')
-    expect(await counted()).toEqual({ counted: [span], events: [] })
+    expect(await counted()).toEqual({ days: [yesterday], hours: [span], events: [] })
     expect((await exposed())!.some((line) => /scope="tenant".*\} [1-9]/.test(line))).toBe(true)
   })
 }

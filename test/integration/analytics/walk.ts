@@ -6,8 +6,9 @@ import type { FastifyInstance } from 'fastify'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { eventColumns, toCountedFilter, toListFilter } from '#shared/core/analytics/event-counts.ts'
 import { hourMs, type Span, toIso } from '#shared/core/base/instants.ts'
-import { fleetLinesMax } from '#shared/core/base/limits/analytics.ts'
+import { fleetLinesMax, overviewMoverDevicesMin } from '#shared/core/base/limits/analytics.ts'
 import { createHourlyCountStore } from '#shared/io/analytics/hourly-count-store.ts'
+import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { toEventsSql } from '../../../services/console/web/pages/events/event-query.ts'
 import type { AnalystsRig } from '../../support/analytics/analysts-rig.ts'
 import { anyFleet, type Fleet, storeFleet } from '../../support/analytics/walked-fleet.ts'
@@ -29,7 +30,7 @@ type Overview = {
     top_flags: { flag: string; events: Pair; devices: Pair }[]
     sdk_versions: { platform: string; sdk_version: string; events: Pair; devices: Pair }[]
     lines: { events: Line; REVIEW: Line; BLOCK: Line }
-    movers: { signal: string; devices: Pair; share: Pair }[]
+    movers: { signal: string; devices: Pair; share: Pair }[] | null
   }
   alerts: {
     raised: Pair
@@ -38,6 +39,11 @@ type Overview = {
     open: number
     open_by_age: { from: string | null; to: string | null; alerts: number }[]
     line: Line
+  }
+  cases: {
+    overdue: number
+    ages: { from: string | null; to: string | null }[]
+    queues: { query: Record<string, string>; by_age: number[]; overdue: number }[]
   }
 }
 type FleetPage = {
@@ -216,7 +222,12 @@ export function describeWalk(
       compare(`events with ${flag}`, events.now, listed.length)
       compare(`devices with ${flag}`, devices.now, devicesOf(listed))
     }
-    for (const { signal, devices } of telemetry.movers) {
+    const changes = createOverviewStore(parts.rig.deps.analysts.clickhouse)
+    const span = { tenantId: tenant, beforeMs: 2 * fromMs - toMs, fromMs, toMs }
+    const signals = await changes.listSignals(span)
+    const isEnough = Math.min(...Object.values(telemetry.devices)) >= overviewMoverDevicesMin
+    compare('whether shares are compared', telemetry.movers !== null, isEnough)
+    for (const { signal, devices } of signals) {
       const found = await pairOf(async (query) =>
         devicesOf(await listEvents(tenant, { ...query, signal })),
       )
@@ -239,6 +250,24 @@ export function describeWalk(
     for (const { from, to, alerts: shown } of alerts.open_by_age) {
       const query = { ...open, ...(from === null ? {} : { from }), ...(to === null ? {} : { to }) }
       compare(`open alerts since ${from}`, shown, await countAlerts(tenant, query))
+    }
+
+    const countCases = async (query: Record<string, string>) =>
+      (await call<{ data: unknown[] }>(`${tenant}/cases`, { ...query, limit: '100' })).data.length
+    for (const { query, by_age: byAge, overdue } of overview.cases.queues) {
+      const name = JSON.stringify(query)
+      const all = await countCases({ ...query, state: 'OPEN' })
+      compare(`open cases of ${name}`, sum(byAge), all)
+      compare(`overdue of ${name}`, overdue, await countCases({ ...query, breached: 'true' }))
+      for (const [at, { from, to }] of overview.cases.ages.entries()) {
+        const listed = await countCases({
+          ...query,
+          state: 'OPEN',
+          ...(from === null ? {} : { begun_from: from }),
+          ...(to === null ? {} : { begun_to: to }),
+        })
+        compare(`open cases of ${name} since ${from}`, byAge[at], listed)
+      }
     }
 
     const fleet = await call<FleetPage>(`${tenant}/fleet`, period)

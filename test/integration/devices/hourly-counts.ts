@@ -2,8 +2,9 @@
 // counted, late, repeated or forgotten, a page has the numbers that its events have.
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { hourMs } from '#shared/core/base/instants.ts'
+import { dayMs, hourMs, type Span } from '#shared/core/base/instants.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
+import { createDailyCountStore } from '#shared/io/analytics/daily-count-store.ts'
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
 import {
   createHourlyCountStore,
@@ -49,21 +50,23 @@ export function describeHourlyCounts(getClickhouse: () => Clickhouse): void {
     await insert(events)
   })
 
-  /** Both pages of a period; `counted` is how many of its hours were read as counts. */
-  const readPages = async (fromMs: number, toMs: number) => {
+  /** Both pages of a period; `counted` and `days` are how many hours and days were read as counts. */
+  const readPages = async (fromMs: number, toMs: number, stepMs: number = hourMs) => {
     const overview = createOverviewStore(clickhouse)
     const fleet = createFleetStore(clickhouse)
     const span = { tenantId, beforeMs: 2 * fromMs - toMs, fromMs, toMs }
-    const steps = { tenantId, fromMs, toMs, stepSeconds: 3_600 }
-    const { counted } = await createHourlyReader(clickhouse).readCoverage(tenantId, [
-      { fromMs, toMs },
-    ])
+    const steps = { tenantId, fromMs, toMs, stepSeconds: stepMs / 1_000 }
+    const reader = createHourlyReader(clickhouse)
+    const coverage = await reader.readCoverage(tenantId, [{ fromMs, toMs }], stepMs)
+    const toHours = (parts: readonly Span[]) =>
+      parts.reduce((sum, one) => sum + (one.toMs - one.fromMs) / hourMs, 0)
     const counts = await fleet.readCounts(steps)
     const versions = counts.versions.slice(0, 2)
     return {
-      counted: counted.reduce((sum, one) => sum + (one.toMs - one.fromMs) / hourMs, 0),
+      counted: toHours(coverage.hours),
+      days: toHours(coverage.days) / 24,
       pages: [
-        await overview.readCounts(span, { versionsMax: 20, stepMs: hourMs }),
+        await overview.readCounts(span, { versionsMax: 20, stepMs }),
         await overview.listSignals(span),
         await overview.listFlags(span, 20),
         counts,
@@ -103,14 +106,53 @@ export function describeHourlyCounts(getClickhouse: () => Clickhouse): void {
       expect(after!.pages[3]).toMatchObject({ totals: { events: model.length + 1 } })
     })
 
+    it('are merged to days, which an hour that is counted later takes out of force', async () => {
+      const store = createHourlyCountStore(clickhouse)
+      const daily = createDailyCountStore(clickhouse)
+      // With a day whose events came a while ago, and the ends of its neighbours.
+      const day = Math.floor((nowHour - 28 * hourMs) / dayMs) * dayMs
+      const read = () => readPages(day - 1.5 * hourMs, day + dayMs + 0.7 * hourMs, dayMs)
+      const plain = await read()
+      await daily.merge(null, day)
+      const merged = await read()
+      expect([plain.days, merged.days]).toEqual([0, 1])
+      expect(merged.pages).toEqual(plain.pages)
+      // Merging again changes nothing; only one merging is in force.
+      await daily.merge(null, day)
+      expect(await read()).toEqual(merged)
+
+      const late = { tenantId, deviceId: 'hd-late', receivedAtMs: day + 5.5 * hourMs }
+      await insert(makeEvents([late], 1_000))
+      const withLate = await read()
+      expect([withLate.days, withLate.counted]).toEqual([0, 24])
+      const eventsOf = ({ pages }: { pages: unknown[] }) =>
+        (pages[3] as { totals: { events: number } }).totals.events
+      expect(eventsOf(withLate)).toBe(eventsOf(plain) + 1)
+      await settle()
+      await store.count(tenantId, { fromMs: day + 5 * hourMs, toMs: day + 6 * hourMs })
+      const counted = await read()
+      expect(counted.days).toBe(0)
+      expect(counted.pages).toEqual(withLate.pages)
+      expect(await daily.listStale(nowHour - 90 * dayMs)).toEqual([{ tenantId, days: [day] }])
+      await daily.removeEarlier(tenantId, day, await daily.merge(tenantId, day))
+      expect(await daily.listStale(nowHour - 90 * dayMs)).toEqual([])
+      const again = await read()
+      expect(again.days).toBe(1)
+      expect(again.pages).toEqual(withLate.pages)
+    })
+
     it('do not hold once they are forgotten, and are counted again', async () => {
       const store = createHourlyCountStore(clickhouse)
       await forgetHourlyCounts(clickhouse, tenantId)
       const left = await clickhouse.query({
-        query: `select countIf(tenant_id = '${tenantId}'), count() > 0 from hourly_counts`,
+        query: `select countIf(tenant_id = '${tenantId}'), count() > 0 from hourly_counts union all
+          select countIf(tenant_id = '${tenantId}'), count() > 0 from daily_counts`,
         format: 'JSONCompactEachRow',
       })
-      expect(await left.json()).toEqual([[0, 1]])
+      expect(await left.json()).toEqual([
+        [0, 1],
+        [0, 1],
+      ])
       const plain = await readAll()
       expect(plain.map(({ counted }) => counted)).toEqual([0, 0, 0])
       const span = { fromMs: nowHour - 26 * hourMs, toMs: nowHour }

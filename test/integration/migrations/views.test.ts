@@ -121,6 +121,7 @@ describe('an installation of the release before', () => {
       '0023-replay-networks',
       '0024-labels',
       '0025-hourly-counts',
+      '0026-daily-counts',
     ]
     const changed = [
       ...files.map((name) => `${name}.sql`),

@@ -6,12 +6,14 @@ import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { createEventCountStore } from '#shared/io/analytics/event-count-store.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
 import { createLinkStore } from '#shared/io/devices/link-store.ts'
 import { createUserStore } from '#shared/io/devices/user-store.ts'
 import { createPhoneCorrections } from '#shared/io/identity/phone-corrections.ts'
 import { createPhoneStore } from '#shared/io/identity/phone-store.ts'
 import { createScoreStore } from '#shared/io/outcomes/score-store.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { createDecisionWriter } from '#shared/io/telemetry/decision-store.ts'
 import { createEventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
@@ -204,7 +206,13 @@ async function storeCopies(
 }
 
 /** The stores of the routes that the walk reads. */
-export function toWalkDeps({ deps: { analysts }, postgres }: AnalystsRig) {
+export function toWalkDeps({
+  deps: { analysts },
+  postgres,
+}: {
+  deps: { analysts: { clickhouse: Clickhouse } }
+  postgres: Postgres
+}) {
   const { clickhouse } = analysts
   return {
     overview: createOverviewStore(clickhouse),

@@ -1,5 +1,6 @@
 // Filters and words of the pages for cases.
 import { describe, expect, it } from 'vitest'
+import { toQueueFilter } from '../../../services/console/overview/open-cases.ts'
 import {
   nameFlags,
   toDueState,
@@ -35,6 +36,15 @@ describe('the filters of the queue', () => {
     expect(countNames({ state: 'OPEN,SNOOZED' })).toEqual(['open', 'snoozed'])
     expect(countNames({ state: 'all' })).toEqual(['open', 'snoozed', 'closed'])
     expect(toCountsQuery({ state: 'CLOSED', sort: 'risk', q: 'a' })).toEqual({ q: 'a' })
+  })
+
+  it('of a link from the overview are of the list and of its counts', () => {
+    const search = { begun_from: '2026-03-01T00:00:00.000Z', assignee: 'none' }
+    expect(toListQuery(pickFilters(search))).toEqual({ ...search, state: 'OPEN' })
+    expect(toCountsQuery(pickFilters(search))).toEqual(search)
+    expect(toQueueFilter({ assignee: 'none', sort: 'risk' })).toEqual({ assignee: 'none' })
+    expect(toQueueFilter({ state: 'CLOSED' })).toBeNull()
+    expect(toQueueFilter({ no_longer: 'a filter' })).toBeNull()
   })
 
   it('hand out the next case of the same queue, in the same order', () => {

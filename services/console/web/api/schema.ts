@@ -1285,6 +1285,8 @@ export interface paths {
                     assignee?: ("none" | "me") | string;
                     subject_kind?: string;
                     breached?: "true" | "false";
+                    begun_from?: string;
+                    begun_to?: string;
                     q?: string;
                     sort?: "due" | "risk" | "latest";
                     limit?: number;
@@ -1318,6 +1320,8 @@ export interface paths {
                     assignee?: ("none" | "me") | string;
                     subject_kind?: string;
                     breached?: "true" | "false";
+                    begun_from?: string;
+                    begun_to?: string;
                     q?: string;
                 };
                 path: {
@@ -1355,6 +1359,8 @@ export interface paths {
                             assignee?: ("none" | "me") | string;
                             subject_kind?: string;
                             breached?: "true" | "false";
+                            begun_from?: string;
+                            begun_to?: string;
                             q?: string;
                         };
                         sort?: "due" | "risk" | "latest";
@@ -2374,7 +2380,7 @@ export interface paths {
                                         now: number;
                                         before: number;
                                     };
-                                }[];
+                                }[] | null;
                                 has_events: boolean;
                                 last_event_at: string | null;
                             } | null;
@@ -2426,6 +2432,21 @@ export interface paths {
                                     now: number[];
                                     before: number[];
                                 };
+                            };
+                            cases: {
+                                overdue: number;
+                                ages: {
+                                    from: string | null;
+                                    to: string | null;
+                                }[];
+                                queues: {
+                                    name: string;
+                                    query: {
+                                        [key: string]: string;
+                                    };
+                                    by_age: number[];
+                                    overdue: number;
+                                }[];
                             };
                             webhook: {
                                 state: string;

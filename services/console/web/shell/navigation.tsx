@@ -4,6 +4,7 @@ import { type ComponentType, Suspense } from 'react'
 import { useTenant } from '../api/tenants.ts'
 import { classes } from '../components/classes.ts'
 import { Icon, type IconName } from '../components/icons.tsx'
+import { keepPeriod } from '../components/time/periods.ts'
 import { type PagePath, usePages } from './page-list.ts'
 
 export type Place = {
@@ -34,13 +35,6 @@ export function usePlaces(): Place[] {
   const { path } = admin
   return [...own, { name: 'Admin', icon: 'admin', path, address: path, isHere }]
 }
-
-/** The period that was chosen stays from page to page. */
-const keepPeriod = ({ span, from, to }: { [name: string]: string | undefined }) => ({
-  ...(span && { span }),
-  ...(from && { from }),
-  ...(to && { to }),
-})
 
 export function Navigation() {
   const { pathname } = useLocation()

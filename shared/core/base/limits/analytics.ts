@@ -59,8 +59,17 @@ export const overviewDaysMax = 31
 export const overviewFlagsMax = 10
 export const overviewVersionsMax = 10
 
+/** Queues of cases on the overview: four that every tenant has, and six that were saved first. */
+export const overviewQueuesMax = 10
+
 /** Signals whose share changed most: more than one bad release has. */
 export const overviewMoversMax = 5
+
+/**
+ * Devices that each of two periods has before shares are compared: one device is then a point of a
+ * percent at most, and chance alone moves a share by five points (1.0 / sqrt(4 * 100)).
+ */
+export const overviewMoverDevicesMin = 100
 
 /**
  * Days of the attestation coverage: a week has every version in use, and a busy tenant, whose week

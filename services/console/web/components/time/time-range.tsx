@@ -5,39 +5,17 @@ import { controlClasses } from '../field.tsx'
 import { useUrlSearch } from '../state/url-state.ts'
 import { toIso } from './clock.ts'
 import { MomentInput } from './moment-input.tsx'
+import { hourMs, type Range, spansOf, toRange, usualSpan } from './periods.ts'
 import { serverNowMs } from './server-clock.ts'
 import { useNowMs } from './time.tsx'
 
-const hourMs = 3_600_000
-const spans: [value: string, text: string, ms: number][] = [
-  ['1h', 'Last hour', hourMs],
-  ['24h', 'Last 24 hours', 24 * hourMs],
-  ['7d', 'Last 7 days', 168 * hourMs],
-  ['30d', 'Last 30 days', 720 * hourMs],
-]
-/** Offered where it is usual. */
-const anyTime: (typeof spans)[number] = ['any', 'Any time', Number.POSITIVE_INFINITY]
-const spansOf = (usual: string) => (usual === 'any' ? [anyTime, ...spans] : spans)
-
-export type Range = { from: string; to: string | null }
-
-/**
- * The range that the URL names.
- * @param usual the span without a parameter; `any` has no beginning
- */
-export function useTimeRange(usual = '24h'): Range & { span: string } {
+/** @param usual the span without a parameter; `any` has no beginning */
+export function useTimeRange(usual = usualSpan): Range & { span: string } {
   const [search] = useUrlSearch()
-  const now = useNowMs()
-  if (search.from) return { span: 'own', from: search.from, to: search.to ?? null }
-  const offered = spansOf(usual)
-  const span =
-    offered.find(([value]) => value === search.span) ?? offered.find(([v]) => v === usual)!
-  // Whole minutes, so that the same answer serves for a while.
-  const fromMs = Math.max(0, Math.floor((now - span[2]) / 60_000) * 60_000)
-  return { span: span[0], from: toIso(fromMs), to: null }
+  return toRange(search, usual, useNowMs())
 }
 
-export function TimeRange({ usual = '24h' }: { usual?: string }) {
+export function TimeRange({ usual = usualSpan }: { usual?: string }) {
   const [search, change] = useUrlSearch()
   const { span, from, to } = useTimeRange(usual)
   const choose = (value: string) => {

@@ -26,7 +26,7 @@ const toCount = (value: number) => value.toLocaleString('en')
 
 export function Page() {
   const { tenant = '' } = useParams({ strict: false })
-  const { from, to } = useTimeRange('7d')
+  const { from, to } = useTimeRange()
   const live = useLive()
   const fleet = useQuery({
     queryKey: ['fleet', tenant, from, to],
@@ -44,7 +44,7 @@ export function Page() {
     <Frame
       controls={
         <>
-          <TimeRange usual="7d" />
+          <TimeRange />
           <LiveSwitch />
         </>
       }

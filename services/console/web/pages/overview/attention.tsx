@@ -1,6 +1,6 @@
 /**
- * What may be wrong: open spikes on top, open alerts by age, and the signals that changed most.
- * Each number links to the list that has it.
+ * What may be wrong: open spikes on top, open cases by age and queue, and the signals that changed
+ * most. Each number links to the list that has it.
  */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
@@ -11,8 +11,9 @@ import { Empty } from '../../components/states.tsx'
 import { openSpikesQuery } from '../signals/open-spikes.ts'
 import type { Overview } from './overview.ts'
 
-type Age = Overview['alerts']['open_by_age'][number]
-type Mover = NonNullable<Overview['telemetry']>['movers'][number]
+type Cases = Overview['cases']
+type Queue = Cases['queues'][number]
+type Mover = NonNullable<NonNullable<Overview['telemetry']>['movers']>[number]
 
 const number = (value: number) => value.toLocaleString('en')
 
@@ -40,28 +41,17 @@ export function SpikeBanner({ tenant }: { tenant: string }) {
 }
 
 export function Attention({ tenant, overview }: { tenant: string; overview: Overview }) {
-  const { alerts, telemetry } = overview
+  const movers = overview.telemetry?.movers ?? null
   return (
     <div className="grid gap-4 xl:grid-cols-2">
-      <Panel title="Open alerts by age">
-        <ul className="divide-y divide-line">
-          {alerts.open_by_age.map((age) => (
-            <li className="flex items-center justify-between px-4 py-2" key={age.from}>
-              <Link
-                params={{ tenant }}
-                search={{
-                  disposition: 'OPEN',
-                  from: age.from ?? new Date(0).toISOString(),
-                  ...(age.to === null ? {} : { to: age.to }),
-                }}
-                to="/t/$tenant/alerts"
-              >
-                {toAgeText(age, alerts.open_by_age)}
-              </Link>
-              <span className="tabular-nums">{number(age.alerts)}</span>
-            </li>
-          ))}
-        </ul>
+      <Panel title="Open cases by age">
+        <SmallTable
+          columns={toCaseColumns(tenant, overview.cases)}
+          label="Open cases by age"
+          minWidth="28rem"
+          rowKey={({ name }) => name}
+          rows={overview.cases.queues}
+        />
       </Panel>
       <Panel
         action={
@@ -75,15 +65,15 @@ export function Attention({ tenant, overview }: { tenant: string; overview: Over
         }
         title="Signals that changed most"
       >
-        {telemetry === null || telemetry.movers.length === 0 ? (
-          <Empty title={telemetry === null ? 'Not known at the moment' : 'No share has changed'} />
+        {movers === null || movers.length === 0 ? (
+          <Empty title={toNoMovers(overview)} />
         ) : (
           <SmallTable
             columns={toMoverColumns(tenant, overview)}
             label="Signals that changed most"
             minWidth="26rem"
             rowKey={({ signal }) => signal}
-            rows={telemetry.movers}
+            rows={movers}
           />
         )}
       </Panel>
@@ -91,9 +81,42 @@ export function Attention({ tenant, overview }: { tenant: string; overview: Over
   )
 }
 
-const ages = ['In the last hour', 'In the last day', 'In the last week', 'Older than a week']
+function toNoMovers({ telemetry }: Overview): string {
+  if (telemetry === null) return 'Not known at the moment'
+  return telemetry.movers === null ? 'Too few devices to compare' : 'No share has changed'
+}
 
-const toAgeText = (age: Age, all: readonly Age[]): string => ages[all.indexOf(age)] ?? 'Older'
+const ages = ['Hour', 'Day', 'Week', 'Older']
+
+const toCaseColumns = (tenant: string, cases: Cases): Column<Queue>[] => {
+  const toLink = (count: number, search: Record<string, string>) => (
+    <Link params={{ tenant }} search={search} to="/t/$tenant/cases">
+      {number(count)}
+    </Link>
+  )
+  return [
+    { id: 'queue', head: 'Queue', cell: ({ name }) => name },
+    ...cases.ages.map(({ from, to }, at) => ({
+      id: `age-${at}`,
+      head: ages[at] ?? '',
+      numeric: true,
+      width: '4.5rem',
+      cell: ({ query, by_age: counts }: Queue) =>
+        toLink(counts[at] ?? 0, {
+          ...query,
+          ...(from && { begun_from: from }),
+          ...(to && { begun_to: to }),
+        }),
+    })),
+    {
+      id: 'overdue',
+      head: 'Overdue',
+      numeric: true,
+      width: '5rem',
+      cell: ({ query, overdue }) => toLink(overdue, { ...query, breached: 'true' }),
+    },
+  ]
+}
 
 const toPercent = (share: number): string =>
   `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`

@@ -15,7 +15,7 @@ const number = (value: number) => value.toLocaleString('en')
 
 export function Health({
   tenant,
-  overview: { webhook, telemetry },
+  overview: { webhook, telemetry, from, to },
   rest,
 }: {
   tenant: string
@@ -54,7 +54,7 @@ export function Health({
       </Panel>
       <Panel
         action={
-          <Link params={{ tenant }} to="/t/$tenant/reconciliation">
+          <Link params={{ tenant }} search={{ from, to }} to="/t/$tenant/reconciliation">
             By hour
           </Link>
         }

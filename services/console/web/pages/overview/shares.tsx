@@ -49,7 +49,7 @@ export function Shares({
       id: 'flag',
       head: 'Flag',
       cell: ({ flag }) => (
-        <Link search={{ flag, from, to }} params={{ tenant }} to="/t/$tenant/alerts">
+        <Link search={{ flag, from, to }} params={{ tenant }} to="/t/$tenant/events">
           {flag}
         </Link>
       ),

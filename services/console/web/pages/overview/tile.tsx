@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 
 const routes = {
   alerts: '/t/$tenant/alerts',
+  cases: '/t/$tenant/cases',
   events: '/t/$tenant/events',
   fleet: '/t/$tenant/fleet',
   signals: '/t/$tenant/signals',

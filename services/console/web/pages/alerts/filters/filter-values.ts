@@ -5,6 +5,7 @@ import {
   type FilterName,
   filterNames,
 } from '#shared/core/alerts/alert-filters.ts'
+import { spans, toBeginMs } from '../../../components/time/periods.ts'
 import { toWords } from '../../../components/words.ts'
 
 type Search = Record<string, string>
@@ -40,14 +41,6 @@ export function replaceFilters(view: Search): Search {
   return { ...none, ...pickFilters(view), alert: '' }
 }
 
-const hourMs = 3_600_000
-const spanMs: Record<string, number> = {
-  '1h': hourMs,
-  '24h': 24 * hourMs,
-  '7d': 168 * hourMs,
-  '30d': 720 * hourMs,
-}
-
 /**
  * The query of the API.
  * @param nowMs a span ends there
@@ -55,8 +48,9 @@ const spanMs: Record<string, number> = {
 export function toQuery(filters: Search, nowMs: number): Record<string, string> {
   const { span, from, to, ...others } = filters
   if (from) return { ...others, from, ...(to ? { to } : {}) }
-  const ms = spanMs[span ?? '']
-  return ms === undefined ? others : { ...others, from: new Date(nowMs - ms).toISOString() }
+  const ms = spans.find(([value]) => value === span)?.[2]
+  if (ms === undefined) return others
+  return { ...others, from: new Date(toBeginMs(ms, nowMs)).toISOString() }
 }
 
 /** Adds a value to a comma-separated list, or takes it out. */

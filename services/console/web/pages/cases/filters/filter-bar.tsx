@@ -10,6 +10,7 @@ import { useCaseCounts } from '../use-case-list.ts'
 import {
   choiceFilters,
   isNarrowed,
+  linkedFilters,
   pickFilters,
   replaceFilters,
   states,
@@ -27,7 +28,7 @@ export function FilterBar({ tenant }: { tenant: string }) {
       {choiceFilters.map(({ name, text, values }) => (
         <ChoiceFilter key={name} label={text} name={name} values={values} />
       ))}
-      <FilterChips filters={typedFilters} />
+      <FilterChips filters={[...typedFilters, ...linkedFilters]} />
       <TypedFilterForm filters={typedFilters} />
       {isNarrowed(filters) && (
         <Button look="quiet" onClick={() => change(replaceFilters({}))}>

@@ -59,8 +59,17 @@ export const typedFilters = [
   { name: 'min_risk', text: 'Min risk' },
 ] as const
 
+/** Filters that a link sets, and that are taken away here. */
+export const linkedFilters = [
+  { name: 'begun_from', text: 'Begun since' },
+  { name: 'begun_to', text: 'Begun before' },
+] as const
+
 /** Filters beside the state, which the counts are of as well. */
-const narrowing = ['action', 'min_risk', 'flag', 'assignee', 'subject_kind', 'q'] as const
+const narrowing = [
+  ...(['action', 'min_risk', 'flag', 'assignee', 'subject_kind', 'q'] as const),
+  ...(['begun_from', 'begun_to'] as const),
+]
 const names = ['state', 'breached', 'sort', ...narrowing]
 
 /** The parameters that are filters, in one order, so that equal filters are equal texts. */
