@@ -57,7 +57,7 @@ type Listed = { event_id: string; device_id: string; session_id: string; action:
 /** Filters beside the counts of events: a column meets another one in another fleet. */
 const filtersBeside: readonly Record<string, string>[] = [
   { action: 'REVIEW,BLOCK' },
-  { flag: 'HIGH_VELOCITY,ROOTED' },
+  { flag: 'HIGH_VELOCITY' },
   { signal: 'root.magisk_detected' },
   {},
   { min_score: '30', max_score: '89' },
