@@ -42,7 +42,8 @@ export type Fleet = Span & {
   visits: Visit[]
   /** Whole hours that are counted before the late events come. */
   counted: Span[]
-  connection: EventFacts['connection']
+  /** Of sessions in turn. */
+  connections: EventFacts['connection'][]
 }
 
 const daysMs = 72 * hourMs
@@ -73,11 +74,11 @@ export const anyFleet = (nowHour: number): fc.Arbitrary<Fleet> =>
       length: fc.integer({ min: hourMs, max: 36 * hourMs }),
       end: fc.integer({ min: 0, max: 6 * hourMs }),
       blocks: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 8, maxLength: 8 }),
-      connection: anyConnection,
+      connections: fc.array(anyConnection, { minLength: 3, maxLength: 3 }),
     })
-    .map(({ visits, length, end, blocks, connection }) => ({
+    .map(({ visits, length, end, blocks, connections }) => ({
       visits,
-      connection,
+      connections,
       fromMs: nowHour - end - length,
       toMs: nowHour - end,
       // Two blocks of nine hours of three.
@@ -99,7 +100,7 @@ function toFacts(tenantId: string, fleet: Fleet, at: number, moreMs = 0): EventF
     ...(visit.user === 0 ? {} : { userId: `wu-${visit.user}` }),
     receivedAtMs: nowOf(fleet) - visit.agoMs + moreMs,
     signals: { ...signalsOf[visit.action], network: networkOf(visit) },
-    connection: visit.isConnected ? fleet.connection : undefined,
+    connection: visit.isConnected ? fleet.connections[visit.session % 3] : undefined,
     nonce: at,
     more: {
       sdk_meta: { sdk_version: visit.version, platform: platformOf(visit), batch_type: 'x' },

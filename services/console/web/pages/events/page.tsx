@@ -1,7 +1,6 @@
 /** Events: what phones sent and what was decided, by filter, without SQL. */
 import { useParams } from '@tanstack/react-router'
 import { useEffect } from 'react'
-import { findFlag } from '#shared/core/alerts/alert-sentence.ts'
 import { Button } from '../../components/button.tsx'
 import { Page as Frame } from '../../components/page.tsx'
 import { useUrlSearch } from '../../components/state/url-state.ts'
@@ -14,6 +13,7 @@ import { EventList } from './event-list.tsx'
 import { chosenFilters, listTypedFilters, pickFilters, replaceFilters } from './event-query.ts'
 import { EventViews } from './event-views.tsx'
 import { ExportMenu } from './export-menu.tsx'
+import { FlagFilter } from './flag-filter.tsx'
 
 export function Page() {
   const { tenant = '' } = useParams({ strict: false })
@@ -39,14 +39,18 @@ export function Page() {
       title="Events"
     >
       <search aria-label="Filters" className="flex flex-wrap items-center gap-2">
-        {chosenFilters.map(({ name, text, words }) => (
-          <ChoiceFilter
-            key={name}
-            label={text}
-            name={name}
-            values={words.map((word) => [word, findFlag(word)?.name ?? word] as const)}
-          />
-        ))}
+        {chosenFilters.map(({ name, text, words }) =>
+          name === 'flag' ? (
+            <FlagFilter key={name} />
+          ) : (
+            <ChoiceFilter
+              key={name}
+              label={text}
+              name={name}
+              values={words.map((word) => [word, word] as const)}
+            />
+          ),
+        )}
         <FilterChips filters={typedFilters} />
         <TypedFilterForm filters={typedFilters} />
         {Object.keys(filters).length > 0 && (
