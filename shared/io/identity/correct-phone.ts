@@ -1,7 +1,7 @@
 /**
  * Corrects the phone that an install is on, and undoes a correction. Open cases follow
- * (regroup-cases.ts). A change, its audit row and its cases are one transaction. The audit log is append-only, so of the install it has the SHA-256 alone: an
- * erasure could not remove the id.
+ * (regroup-cases.ts). A change, its audit row and its cases are one transaction. The audit log is
+ * append-only, so of the install it has the SHA-256 alone: an erasure could not remove the id.
  */
 import { hash, randomBytes } from 'node:crypto'
 import { dayMs } from '#shared/core/base/instants.ts'
