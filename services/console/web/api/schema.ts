@@ -2065,6 +2065,7 @@ export interface paths {
                                     | "delivery"
                                     | "assignment"
                                     | "note"
+                                    | "case_note"
                                     | "disposition"
                                     | "label"
                                     | "list_entry"
@@ -2107,6 +2108,7 @@ export interface paths {
                                     | "delivery"
                                     | "assignment"
                                     | "note"
+                                    | "case_note"
                                     | "disposition"
                                     | "label"
                                     | "list_entry"
@@ -2149,6 +2151,7 @@ export interface paths {
                                     | "delivery"
                                     | "assignment"
                                     | "note"
+                                    | "case_note"
                                     | "disposition"
                                     | "label"
                                     | "list_entry"
@@ -6937,6 +6940,13 @@ export interface components {
             id: string;
             at: string;
             alert_id: string;
+            by: string;
+            note: string;
+        } | {
+            kind: "case_note";
+            id: string;
+            at: string;
+            case_id: string;
             by: string;
             note: string;
         } | {
