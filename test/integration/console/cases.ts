@@ -95,6 +95,8 @@ export function describeCases(getRunning: () => TestStack): void {
     const caseId = data[0]!.case_id
     expect(await search(caseId.slice(0, 12))).toEqual([caseId])
     expect(await search('d1')).toEqual([caseId])
+    const { data: found } = await call<Found>('GET', `/search?q=d1&tenant_id=${slug}`)
+    expect(found.map(({ kind }) => kind)).toEqual(['device', 'case'])
     expect((await search('u1')).length).toBe(3)
     expect((await search('cas_')).length).toBe(3)
     expect(await search('d')).toEqual([])
