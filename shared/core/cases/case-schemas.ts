@@ -164,7 +164,13 @@ const queueFilters = {
     .transform((text) => text === 'true')
     .optional()
     .meta({ description: 'Whether `due_at` is past.' }),
-  q: operatorText(256).optional().meta({ description: 'A part of the id of the subject.' }),
+  q: operatorText(256)
+    .optional()
+    .meta({
+      description:
+        'A part of the id of the subject, the beginning of a `case_id`, or the whole id of a device ' +
+        'or a user of its alerts.',
+    }),
 }
 
 export const caseFilterSchema = z.strictObject(queueFilters)

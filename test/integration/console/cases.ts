@@ -71,6 +71,9 @@ export function describeCases(getRunning: () => TestStack): void {
       expect(await counts('?q=D1&state=CLOSED')).toMatchObject({ open: 1 })
       for (const [query, rows] of [
         ['?q=D1', 1],
+        ['?q=u1', 3],
+        ['?q=u', 0],
+        ['?q=cas_', 3],
         ['?action=BLOCK&subject_kind=device&min_risk=1&breached=false&assignee=none', 3],
         ['?flag=HOOKING_DETECTED', 3],
         ['?flag=EMULATOR,VPN_SUSPECTED', 0],

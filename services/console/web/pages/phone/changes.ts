@@ -12,7 +12,13 @@ export function useChangePhones(tenant: string) {
       [
         ...[phonesKey(tenant), ['device', tenant], ['user', tenant], timelineKey(tenant)],
         // Open cases follow.
-        ...[casesKey(tenant), ['case'], ['case-alerts'], ['case-counts', tenant]],
+        ...[
+          casesKey(tenant),
+          ['case'],
+          ['case-alerts'],
+          ['case-counts', tenant],
+          ['cases-of', tenant],
+        ],
       ].map((queryKey) => client.invalidateQueries({ queryKey })),
     )
   const undoOne = async ({ correction_id: id }: Pick<Correction, 'correction_id'>) => {
