@@ -3,7 +3,12 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { dispositions } from '#shared/core/alerts/dispositions.ts'
-import { caseHistoryMax, notesPerCaseMax, savedViewsMax } from '#shared/core/base/limits/alerts.ts'
+import {
+  caseHistoryMax,
+  notesPerCaseMax,
+  savedViewsMax,
+  savedViewsPerOwnerMax,
+} from '#shared/core/base/limits/alerts.ts'
 import { proposalsEndedMax } from '#shared/core/base/limits/policies.ts'
 import { createSeededRandom } from '#shared/core/base/seeded-random.ts'
 import { judgementBody, nextCaseBody } from '#shared/core/cases/case-schemas.ts'
@@ -625,19 +630,40 @@ test('open cases and those that are late are counted for metrics', async () => {
   }
 })
 
-test('a saved view is replaced also where a tenant has as many as it may', async () => {
-  const tenantId = 'views'
-  await insertBareTenants(postgres, [tenantId])
-  await postgres.query(
-    `insert into saved_views (view_id, tenant_id, kind, name, query, shared, owner)
-     select 'viw_' || lpad(n::text, 22, '0'), $1, 'cases', 'view ' || n, '{}', false, $2
-     from generate_series(1, $3::int) as n`,
-    [tenantId, actor, savedViewsMax],
-  )
-  const save = (name: string) => {
+describe('saved views', () => {
+  /** Rows as the store writes them, of each owner so many. */
+  const fill = (tenantId: string, owners: readonly string[], each: number) =>
+    postgres.query(
+      `insert into saved_views (view_id, tenant_id, kind, name, query, shared, owner)
+       select 'viw_' || left(md5($1 || owner || n), 22), $1, 'cases', 'view ' || n, '{}', false,
+         owner
+       from unnest($2::text[]) as owner, generate_series(1, $3::int) as n`,
+      [tenantId, owners, each],
+    )
+  const save = (tenantId: string, name: string) => {
     const view = { kind: 'cases', name, query: { sort: 'risk' }, shared: false } as const
     return saveView(postgres, { tenantId, operator: actor, view })
   }
-  expect(await save('view 7')).toMatchObject({ query: { sort: 'risk' } })
-  await expect(save('one more')).rejects.toMatchObject({ code: 'conflict' })
+
+  test('of one operator never fill those of a tenant, and are replaced at the limit', async () => {
+    const tenantId = 'own-views'
+    await insertBareTenants(postgres, [tenantId])
+    await fill(tenantId, [actor], savedViewsPerOwnerMax)
+    expect(await save(tenantId, 'view 7')).toMatchObject({ query: { sort: 'risk' } })
+    await expect(save(tenantId, 'one more')).rejects.toMatchObject({ code: 'conflict' })
+    const view = { kind: 'alerts', name: 'mine', query: {}, shared: true } as const
+    const saved = await saveView(postgres, { tenantId, operator: 'bo@example.com', view })
+    expect(saved).toMatchObject({ owner: 'bo@example.com', shared: true })
+  })
+
+  test('are replaced also where a tenant has as many as it may', async () => {
+    const tenantId = 'views'
+    await insertBareTenants(postgres, [tenantId])
+    const others = savedViewsMax / savedViewsPerOwnerMax - 1
+    const owners = Array.from({ length: others }, (_, at) => `owner-${at}@example.com`)
+    await fill(tenantId, owners, savedViewsPerOwnerMax)
+    await fill(tenantId, [actor, 'last@example.com'], savedViewsPerOwnerMax / 2)
+    expect(await save(tenantId, 'view 7')).toMatchObject({ query: { sort: 'risk' } })
+    await expect(save(tenantId, 'one more')).rejects.toMatchObject({ code: 'conflict' })
+  })
 })

@@ -694,6 +694,7 @@ export interface paths {
                     updated_after?: string;
                     limit?: number;
                     cursor?: string;
+                    sdk_version?: string;
                     case_id?: string;
                     assignee?: "none" | string;
                 };
@@ -745,6 +746,48 @@ export interface paths {
                             total: number;
                             limit: number;
                             next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/alerts/counts": {
+        get: {
+            parameters: {
+                query: {
+                    disposition?: string;
+                    decision?: string;
+                    severity?: string;
+                    flag?: string;
+                    min_score?: number;
+                    device_id?: string;
+                    user_id?: string;
+                    session_id?: string;
+                    platform?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
+                    from?: string;
+                    to?: string;
+                    updated_after?: string;
+                    sdk_version?: string;
+                    case_id?: string;
+                    assignee?: "none" | string;
+                    by: "flag" | "sdk_version";
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                value: string;
+                                alerts: number;
+                            }[];
                         };
                     };
                 };
@@ -997,6 +1040,27 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/tenants/{tenant_id}/assignees": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                email: string;
+                                name: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/tenants/{tenant_id}/alerts/bulk-disposition": {
         post: {
             parameters: {
@@ -1023,6 +1087,7 @@ export interface paths {
                             from?: string;
                             to?: string;
                             updated_after?: string;
+                            sdk_version?: string;
                             case_id?: string;
                             assignee?: "none" | string;
                         };
@@ -1068,6 +1133,7 @@ export interface paths {
                             from?: string;
                             to?: string;
                             updated_after?: string;
+                            sdk_version?: string;
                             case_id?: string;
                             assignee?: "none" | string;
                         };
@@ -1174,6 +1240,7 @@ export interface paths {
                     from?: string;
                     to?: string;
                     updated_after?: string;
+                    sdk_version?: string;
                     case_id?: string;
                     assignee?: "none" | string;
                     form?: "plain" | "excel";
@@ -3317,6 +3384,7 @@ export interface paths {
                                 from?: string;
                                 to?: string;
                                 updated_after?: string;
+                                sdk_version?: string;
                                 case_id?: string;
                                 assignee?: "none" | string;
                             };
@@ -3341,6 +3409,7 @@ export interface paths {
                                 from?: string;
                                 to?: string;
                                 updated_after?: string;
+                                sdk_version?: string;
                                 case_id?: string;
                                 assignee?: "none" | string;
                             };
@@ -4539,9 +4608,16 @@ export interface paths {
                     flag?: string;
                     action?: string;
                     signal?: string;
+                    signal_value?: string;
                     platform?: string;
                     app_version?: string;
+                    sdk_version?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
+                    network_kind?: string;
                     min_score?: number;
+                    max_score?: number;
                     limit?: number;
                     cursor?: string;
                 };
@@ -4553,6 +4629,53 @@ export interface paths {
                 200: {
                     content: {
                         "application/json": components["schemas"]["EventPage"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/events/counts": {
+        get: {
+            parameters: {
+                query: {
+                    from?: string;
+                    to?: string;
+                    device_id?: string;
+                    user_id?: string;
+                    session_id?: string;
+                    flag?: string;
+                    action?: string;
+                    signal?: string;
+                    signal_value?: string;
+                    platform?: string;
+                    app_version?: string;
+                    sdk_version?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
+                    network_kind?: string;
+                    min_score?: number;
+                    max_score?: number;
+                    by: "action"
+                        | "flag"
+                        | "signal"
+                        | "signal_value"
+                        | "app_version"
+                        | "sdk_version"
+                        | "platform"
+                        | "country"
+                        | "asn"
+                        | "network_kind"
+                        | "score";
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["EventCounts"];
                     };
                 };
             };
@@ -4740,6 +4863,7 @@ export interface paths {
             parameters: {
                 query?: {
                     open?: string;
+                    affected?: string;
                 };
                 path: {
                     tenant_id: string;
@@ -5905,6 +6029,90 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/second-factor": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+        put: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        required: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/second-factor": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        required: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/operators": {
         get: {
             responses: {
@@ -6240,6 +6448,35 @@ export interface components {
             reasons: components["schemas"]["Reason"][];
             policy_version: number;
         };
+        EventCounts: {
+            by: "action"
+                | "flag"
+                | "signal"
+                | "signal_value"
+                | "app_version"
+                | "sdk_version"
+                | "platform"
+                | "country"
+                | "asn"
+                | "network_kind"
+                | "score";
+            all: {
+                events: number;
+                devices: number;
+            };
+            none: {
+                events: number;
+                devices: number;
+            };
+            values: {
+                value: string;
+                label: string;
+                events: number;
+                devices: number;
+            }[];
+            values_total: number;
+            own_filter_left_out: boolean;
+        };
         EventExplanation: {
             event: {
                 event_id: string;
@@ -6568,6 +6805,7 @@ export interface components {
                 | "totp_required"
                 | "forbidden"
                 | "scope_missing"
+                | "totp_setup_required"
                 | "step_up_required"
                 | "step_up_refused"
                 | "origin_refused"
@@ -6812,6 +7050,7 @@ export interface components {
                 step_up_until: string | null;
             };
             step_up_by: ("code" | "password" | "oidc")[];
+            must_enrol: boolean;
         };
         Tenant: {
             tenant_id: string;

@@ -44,6 +44,8 @@ export const streamSilenceMs = 8_000
 export const alertListLimits = { perTenant: 2, total: 3, queuePerTenant: 100, waitMs: 2_000 }
 export const alertExportLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 10_000 }
 export const bulkCountLimits = { perTenant: 1, total: 1, queuePerTenant: 20, waitMs: 2_000 }
+/** Values in a count by flag or by version: there are 70 flags, and clients may invent versions. */
+export const alertValuesMax = 200
 /** Searches without a tenant share the bounds of one. */
 export const searchLimits = { perTenant: 2, total: 2, queuePerTenant: 100, waitMs: 2_000 }
 
@@ -101,7 +103,12 @@ export const caseChangesAnnouncedMax = 500
  */
 export const caseStepAlerts = 200
 
-/** Saved views of a tenant, own and shared: each is up to 8 kB of JSON, so all are 8 MB. */
+/**
+ * Saved views of a tenant, own and shared: each is up to 8 kB of JSON, so all are 8 MB. An owner
+ * has at most a tenth of them, 25 for each of the four pages, so that it takes ten people to fill
+ * those of a tenant.
+ */
 export const savedViewsMax = 1_000
+export const savedViewsPerOwnerMax = 100
 export const savedViewCharactersMax = 8_192
 export const savedViewNameCharactersMax = 80

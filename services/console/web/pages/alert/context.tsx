@@ -2,18 +2,15 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import { alertFields } from '#shared/core/alerts/alert.ts'
 import { api, ok } from '../../api/client.ts'
 import type { components } from '../../api/schema.ts'
 import { IdText } from '../../components/id.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { useMay } from '../../shell/operator.ts'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import { PhoneUsers, PhoneVerdicts } from '../entities/phone-verdicts.tsx'
 import { toVerdictText } from '../entities/verdicts.ts'
-import { signalsOf } from '../event/why/evidence.ts'
-import { openSpikesQuery, toSuppression } from '../signals/open-spikes.ts'
+import { SpikeNote } from '../signals/spike-note.tsx'
 import type { Alert, AlertRecord } from './alert.ts'
 
 /** Users that are named; how many more there are follows. */
@@ -51,7 +48,7 @@ export function Context({ alert, record }: { alert: Alert; record: AlertRecord |
   ]
   return (
     <>
-      <SpikeNote alert={alert} />
+      <SpikeNote alerts={[alert]} tenant={tenant} />
       <Panel title="Context">
         {facts.length > 0 && <Facts facts={facts} />}
         {device.error !== null && (
@@ -116,34 +113,5 @@ function Users({ tenant, users }: { tenant: string; users: readonly string[] }) 
       ))}
       {users.length > usersShown && ` and ${(users.length - usersShown).toLocaleString('en')} more`}
     </span>
-  )
-}
-
-/** Said while a signal of the alert has an open spike in its SDK version. */
-function SpikeNote({ alert }: { alert: Alert }) {
-  const { tenant_id: tenant } = alert
-  const version = alertFields.sdk_version(alert)
-  const mayEdit = useMay('engineer')
-  const spikes = useQuery(openSpikesQuery(tenant))
-  const signals = alert.reasons.flatMap(({ evidence }) => signalsOf(evidence))
-  const spike = spikes.data?.data.find(
-    (one) => one.sdk_version === version && signals.includes(one.signal),
-  )
-  if (spike === undefined) return null
-  return (
-    <div
-      className="flex flex-wrap items-center gap-x-3 gap-y-2 rounded-lg bg-warn-soft px-4 py-2.5 text-warn"
-      role="note"
-    >
-      <span className="min-w-0 flex-1">
-        A spike is open for <code className="font-mono text-sm">{spike.signal}</code> in{' '}
-        {spike.platform} {spike.sdk_version}: likely a bad release.
-      </span>
-      {mayEdit && (
-        <Link params={{ tenant }} search={toSuppression(spike)} to="/t/$tenant/policies">
-          Suppress in a draft
-        </Link>
-      )}
-    </div>
   )
 }
