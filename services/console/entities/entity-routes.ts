@@ -14,7 +14,7 @@ import {
 import { Problem } from '#shared/core/http/problem.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { readAlertWork } from '#shared/io/alerts/alert-work-store.ts'
-import { countVerdicts } from '#shared/io/alerts/verdict-counts.ts'
+import { countVerdicts } from '#shared/io/alerts/counts/verdict-counts.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { HistoryStore } from '#shared/io/devices/history-store.ts'
 import type { LinkStore } from '#shared/io/devices/link-store.ts'

@@ -228,4 +228,6 @@ async function readWork(
 }
 
 /** What people and webhooks did with alerts. */
-const ofAlerts: readonly WorkKind[] = ['delivery', 'assignment', 'note', 'disposition']
+const ofAlerts: readonly WorkKind[] = [
+  ...(['delivery', 'assignment', 'note', 'case_note', 'disposition'] as const),
+]

@@ -57,7 +57,9 @@ export function addSearchRoutes(
       const own = tenantsOf(principal)
       const scope = tenantId === undefined ? own : seesTenant(own, tenantId) ? [tenantId] : []
       const { found, partial } = await search({ tenantId, text, scope })
-      const data = found.map(({ kind, tenantId, id }) => ({ kind, tenant_id: tenantId, id }))
+      // A case is found by its device, too: what has the very id comes first.
+      const exactFirst = found.toSorted((a, b) => Number(b.id === text) - Number(a.id === text))
+      const data = exactFirst.map(({ kind, tenantId, id }) => ({ kind, tenant_id: tenantId, id }))
       return { data, partial }
     },
   )

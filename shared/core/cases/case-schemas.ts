@@ -166,7 +166,13 @@ const queueFilters = {
     .meta({ description: 'Whether `due_at` is past.' }),
   begun_from: instantParameter('Cases whose first alert was raised at this instant or later.'),
   begun_to: instantParameter('Cases whose first alert was raised before this instant.'),
-  q: operatorText(256).optional().meta({ description: 'A part of the id of the subject.' }),
+  q: operatorText(256)
+    .optional()
+    .meta({
+      description:
+        'A part of the id of the subject, the beginning of a `case_id`, or the whole id of a device ' +
+        'or a user of its alerts.',
+    }),
 }
 
 export const caseFilterSchema = z.strictObject(queueFilters)

@@ -63,6 +63,7 @@ export const timelineEntrySchema = z
       to: z.string().nullable(),
     }),
     entry('note', { ...alertId, ...by, note: z.string() }),
+    entry('case_note', { case_id: z.string(), ...by, note: z.string() }),
     entry('disposition', {
       ...alertId,
       ...by,

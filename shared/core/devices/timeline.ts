@@ -12,6 +12,7 @@ export const timelineKinds = [
   'delivery',
   'assignment',
   'note',
+  'case_note',
   'disposition',
   'label',
   'list_entry',

@@ -11,11 +11,11 @@ import { Problem } from '#shared/core/http/problem.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
+import { toVerdictCounts } from './counts/verdict-counts.ts'
 import { canBeStored } from './find-alert.ts'
 import { setAssignees } from './set-assignees.ts'
 import { lockAlert } from './set-disposition.ts'
 import { nextChange } from './set-dispositions.ts'
-import { toVerdictCounts } from './verdict-counts.ts'
 
 /** What the list shows beside an alert. */
 export type AlertWork = { assignee: string | null; notes: number; case_id: string | null }

@@ -68,8 +68,20 @@ export function toCaseConditions(
       : [`c.first_alert_at < ${bind(toTime(begunTo), 'timestamptz')}`]),
     ...(q === undefined || q === ''
       ? []
-      : [`strpos(lower(c.subject_id), lower(${bind(q, 'text')})) > 0`]),
+      : [toTextCondition(bind(tenantId, 'text'), bind(q, 'text'))]),
   ]
+}
+
+/** The newest alerts of a device or a user whose cases a text finds. */
+const textAlertsMax = 1_000
+
+/** SQL: a part of the subject, the beginning of the case, or a device or user of its alerts. */
+function toTextCondition(tenant: string, text: string): string {
+  const casesOf = (column: string) =>
+    `(select case_id from alerts where tenant_id = ${tenant} and ${column} = ${text}
+      order by created_at desc, alert_id desc limit ${textAlertsMax})`
+  return `(strpos(lower(c.subject_id), lower(${text})) > 0 or starts_with(c.case_id, ${text})
+    or c.case_id in (${casesOf('device_id')} union all ${casesOf('user_id')}))`
 }
 
 /** Where a page ended, by the columns of its order. */

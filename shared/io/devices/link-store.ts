@@ -137,7 +137,8 @@ const userSessionsSql = `
   order by started desc, session_id desc limit {limit:UInt32}`
 
 const sessionUsersSql = `
-  select session_id, arraySlice(arraySort(groupUniqArrayArray(users) as all_users), 1, ${sessionUsersShownMax}),
+  select session_id,
+    arraySlice(arraySort(groupUniqArrayArray(users) as all_users), 1, ${sessionUsersShownMax}),
     length(all_users)
   from sessions
   where ${inTenant} and device_id = {id:String} and session_id in {ids:Array(String)}

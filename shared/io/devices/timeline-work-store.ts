@@ -63,6 +63,11 @@ const selects: Record<WorkKind, (subject: TimelineSubject, bind: Bind) => string
   note: (subject, bind) => `
     select note_id::text as id, at, alert_id, author as by, note
     from alert_notes where tenant_id = $1 and alert_id in (${alertIdsSql(subject, bind)})`,
+  case_note: (subject, bind) => `
+    select note_id::text as id, at, case_id, author as by, note
+    from case_notes where case_id in (
+      select case_id from alerts
+      where tenant_id = $1 and alert_id in (${alertIdsSql(subject, bind)}))`,
   disposition: (subject, bind) => `
     select disposition_id::text as id, date_trunc('milliseconds', at) as at, alert_id, actor as by,
       from_disposition as "from", to_disposition as "to", note

@@ -1,7 +1,7 @@
 /**
  * Corrects the phone that an install is on, and undoes a correction. Open cases follow
- * (regroup-cases.ts). A change, its audit row and its cases are one transaction. The audit log is append-only, so of the install it has the SHA-256 alone: an
- * erasure could not remove the id.
+ * (regroup-cases.ts). A change, its audit row and its cases are one transaction. The audit log is
+ * append-only, so of the install it has the SHA-256 alone: an erasure could not remove the id.
  */
 import { hash, randomBytes } from 'node:crypto'
 import { dayMs } from '#shared/core/base/instants.ts'
@@ -57,7 +57,8 @@ export type NewCorrection = {
  * Puts an install on another phone.
  * @throws Problem phone_not_found when no install is on the phone to join, phone_changed when the
  *   install is not where the author saw it, conflict when it is on that phone already, the phone
- *   has as many installs as it may, or the tenant as many corrections
+ *   has as many installs as it may, or the tenant as many corrections, or an open case more alerts
+ *   of the install than one change may move
  */
 export function correctPhone(postgres: Session, wanted: NewCorrection): Promise<CorrectionView> {
   const { tenantId, deviceId, actor, decided } = wanted

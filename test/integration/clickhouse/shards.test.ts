@@ -61,6 +61,7 @@ import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createRiskFeatureStore } from '#shared/io/velocity/risk-features.ts'
 import { requireAnalysts } from '../../../services/console/analytics/manage-analysts.ts'
 import { runQuestion } from '../../support/analytics/cookbook.ts'
+import { historyEndMs } from '../../support/analytics/cookbook-span.ts'
 import {
   type FleetHistory,
   fleetTenant,
@@ -591,8 +592,7 @@ describe('removal', () => {
 
 describe('hours that are counted', () => {
   it('have on two shards the numbers of one node, and of the events', async () => {
-    const toHour = (ms: number) => Math.floor(ms / hourMs) * hourMs
-    const toMs = toHour(nowMs)
+    const toMs = Math.floor(historyEndMs / hourMs) * hourMs
     const span = { fromMs: toMs - 30 * hourMs, toMs }
     const read = async (node: Clickhouse) => ({
       fleet: await createFleetStore(node).readCounts({

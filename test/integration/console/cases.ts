@@ -71,6 +71,9 @@ export function describeCases(getRunning: () => TestStack): void {
       expect(await counts('?q=D1&state=CLOSED')).toMatchObject({ open: 1 })
       for (const [query, rows] of [
         ['?q=D1', 1],
+        ['?q=u1', 3],
+        ['?q=u', 0],
+        ['?q=cas_', 3],
         ['?action=BLOCK&subject_kind=device&min_risk=1&breached=false&assignee=none', 3],
         ['?flag=HOOKING_DETECTED', 3],
         ['?flag=EMULATOR,VPN_SUSPECTED', 0],
@@ -95,6 +98,8 @@ export function describeCases(getRunning: () => TestStack): void {
     const caseId = data[0]!.case_id
     expect(await search(caseId.slice(0, 12))).toEqual([caseId])
     expect(await search('d1')).toEqual([caseId])
+    const { data: found } = await call<Found>('GET', `/search?q=d1&tenant_id=${slug}`)
+    expect(found.map(({ kind }) => kind)).toEqual(['device', 'case'])
     expect((await search('u1')).length).toBe(3)
     expect((await search('cas_')).length).toBe(3)
     expect(await search('d')).toEqual([])

@@ -558,6 +558,9 @@ describe('alerts', () => {
   it('have a timeline with all that Postgres knows, which names what ClickHouse does not answer', async () => {
     await call('PUT', `/alerts/${alertId}/assignee`, { assignee: 'ann@example.com' })
     await call('POST', `/alerts/${alertId}/notes`, { note: 'a farm' })
+    const { body: shown } = await call('GET', `/alerts/${alertId}`)
+    const { case_id: caseId } = (shown as unknown as { alert: { case_id: string } }).alert
+    await call('POST', `/cases/${caseId}/notes`, { note: 'two people' })
     await call('POST', `/alerts/${alertId}/disposition`, { disposition: 'CONFIRMED', note: 'sure' })
     const subject = { device_id: 'd-1' }
     const labelled = await call('POST', `/tenants/${tenantId}/labels`, {
@@ -574,10 +577,13 @@ describe('alerts', () => {
     await call('POST', `/tenants/${other}/lists`, entry)
 
     const { data, incomplete } = await readTimeline()
-    const kinds = data.map(({ kind }) => kind)
-    expect(kinds.slice(0, 5)).toEqual(['list_entry', 'label', 'disposition', 'note', 'assignment'])
-    expect(kinds.slice(5).sort()).toEqual(['alert', 'delivery'])
     const of = (kind: string) => data.find((one) => one.kind === kind)
+    const kinds = data.map(({ kind }) => kind)
+    expect(kinds.slice(0, 6)).toEqual([
+      ...['list_entry', 'label', 'disposition', 'case_note', 'note', 'assignment'],
+    ])
+    expect(of('case_note')).toMatchObject({ case_id: caseId, by: 'admin', note: 'two people' })
+    expect(kinds.slice(6).sort()).toEqual(['alert', 'delivery'])
     expect(of('alert')).toMatchObject({ id: alertId, risk_score: 80, disposition: 'CONFIRMED' })
     expect(of('disposition')).toMatchObject({ from: 'OPEN', to: 'CONFIRMED', note: 'sure' })
     expect(of('note')).toMatchObject({ alert_id: alertId, by: 'admin', note: 'a farm' })

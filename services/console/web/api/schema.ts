@@ -2138,6 +2138,7 @@ export interface paths {
                                     | "delivery"
                                     | "assignment"
                                     | "note"
+                                    | "case_note"
                                     | "disposition"
                                     | "label"
                                     | "list_entry"
@@ -2180,6 +2181,7 @@ export interface paths {
                                     | "delivery"
                                     | "assignment"
                                     | "note"
+                                    | "case_note"
                                     | "disposition"
                                     | "label"
                                     | "list_entry"
@@ -2222,6 +2224,7 @@ export interface paths {
                                     | "delivery"
                                     | "assignment"
                                     | "note"
+                                    | "case_note"
                                     | "disposition"
                                     | "label"
                                     | "list_entry"
@@ -7197,6 +7200,13 @@ export interface components {
             id: string;
             at: string;
             alert_id: string;
+            by: string;
+            note: string;
+        } | {
+            kind: "case_note";
+            id: string;
+            at: string;
+            case_id: string;
             by: string;
             note: string;
         } | {

@@ -18,8 +18,8 @@ export const bulkSelectionMax = 1_000
 export const bulkJobsListedMax = 100
 
 /**
- * Newest alerts of a device or a user in a list of links whose verdicts are counted: 200 linked ones
- * and as many in common read 40,000 rows at most, in some 50 ms.
+ * Newest alerts of a device or a user in a list of links whose verdicts are counted: 200 linked
+ * ones and as many in common read 40,000 rows at most, in some 50 ms.
  */
 export const nodeVerdictsCountedMax = 100
 

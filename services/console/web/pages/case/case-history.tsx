@@ -83,18 +83,24 @@ function EventText({ event: { kind, details }, tenant }: { event: Event; tenant:
 
 /** A correction moved an install to another phone: the case went along, or its alerts did. */
 function Regrouped({ details, tenant }: { details: Event['details']; tenant: string }) {
-  const phone = textOf(details.phone_id) ?? 'another phone'
-  if (details.from === details.into) {
-    return (
-      <>
-        An install was corrected: now about phone <Id value={phone} />
-      </>
+  const phoneId = textOf(details.phone_id)
+  const phone =
+    phoneId === null ? (
+      'another phone'
+    ) : (
+      <Link
+        className="font-mono text-sm"
+        params={{ tenant, phoneId }}
+        to="/t/$tenant/phones/$phoneId"
+      >
+        {phoneId}
+      </Link>
     )
-  }
-  return (
+  return details.from === details.into ? (
+    <>An install was corrected: the case is about {phone} now</>
+  ) : (
     <>
-      An install was corrected to phone <Id value={phone} />:{' '}
-      <Moved details={details} how="moved" tenant={tenant} />
+      An install was corrected to {phone}: <Moved details={details} how="moved" tenant={tenant} />
     </>
   )
 }

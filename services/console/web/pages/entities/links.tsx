@@ -156,7 +156,7 @@ const columnsOf = ({ tenant, kind }: Subject, alerts: LinksAnswer['alerts']): Co
             {total > shownInCell && ` and ${(total - shownInCell).toLocaleString('en')} more`}
           </>
         ),
-      width: '40%',
+      width: '24%',
     },
     ...(isDevice
       ? [
@@ -165,7 +165,7 @@ const columnsOf = ({ tenant, kind }: Subject, alerts: LinksAnswer['alerts']): Co
             head: 'Sessions in common',
             numeric: true,
             cell: ({ sessions }: Linked) => sessions.toLocaleString('en'),
-            width: '10rem',
+            width: '9rem',
           },
         ]
       : []),
@@ -173,13 +173,13 @@ const columnsOf = ({ tenant, kind }: Subject, alerts: LinksAnswer['alerts']): Co
       id: 'alerts',
       head: 'Risk and alerts',
       cell: ({ id }) => toAlertsText(alerts.find((one) => one.kind === kind && one.id === id)),
-      width: '14rem',
+      width: '13rem',
     },
     {
       id: 'last',
       head: 'Last seen',
       cell: ({ last_seen_at: at }) => <Time at={at} />,
-      width: '8rem',
+      width: '7rem',
     },
   ]
 }

@@ -1,6 +1,7 @@
 /** Corrects phones and undoes it, with what every page shows of them read again. */
 import { useQueryClient } from '@tanstack/react-query'
 import { toast, toastFailure } from '../../components/toast.tsx'
+import { casesKey } from '../case/case.ts'
 import { timelineKey } from '../entities/timeline/key.ts'
 import { type Correction, correct, type NewCorrection, phonesKey, undo } from './phones.ts'
 
@@ -8,9 +9,17 @@ export function useChangePhones(tenant: string) {
   const client = useQueryClient()
   const refresh = () =>
     Promise.all(
-      [phonesKey(tenant), ['device', tenant], ['user', tenant], timelineKey(tenant)].map(
-        (queryKey) => client.invalidateQueries({ queryKey }),
-      ),
+      [
+        ...[phonesKey(tenant), ['device', tenant], ['user', tenant], timelineKey(tenant)],
+        // Open cases follow.
+        ...[
+          casesKey(tenant),
+          ['case'],
+          ['case-alerts'],
+          ['case-counts', tenant],
+          ['cases-of', tenant],
+        ],
+      ].map((queryKey) => client.invalidateQueries({ queryKey })),
     )
   const undoOne = async ({ correction_id: id }: Pick<Correction, 'correction_id'>) => {
     try {

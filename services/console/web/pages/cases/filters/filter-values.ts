@@ -55,7 +55,7 @@ export const choiceFilters = [
 
 /** Filters with one value that is typed. */
 export const typedFilters = [
-  { name: 'q', text: 'Part of the id' },
+  { name: 'q', text: 'Phone, device, user or case' },
   { name: 'min_risk', text: 'Min risk' },
 ] as const
 

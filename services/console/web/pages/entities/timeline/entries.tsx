@@ -17,6 +17,7 @@ export const kindTexts: Record<TimelineKind, string> = {
   delivery: 'Delivery',
   assignment: 'Assignment',
   note: 'Note',
+  case_note: 'Case note',
   disposition: 'Disposition',
   label: 'Label',
   list_entry: 'List entry',
@@ -109,6 +110,16 @@ function Text({ entry, tenant }: { entry: Entry; tenant: string }) {
         <AlertLink alertId={entry.alert_id} tenant={tenant}>
           <IdText value={entry.note} />
         </AlertLink>
+      )
+    case 'case_note':
+      return (
+        <Link
+          className="truncate"
+          params={{ tenant, caseId: entry.case_id }}
+          to="/t/$tenant/cases/$caseId"
+        >
+          <IdText value={entry.note} />
+        </Link>
       )
     case 'disposition':
       return (
