@@ -45,19 +45,26 @@ export function RowList<Row>({
     },
   })
   const openAt = rows.findIndex((row) => rowId(row) === openId)
-  const closed = useRef('')
+  const before = useRef('')
   useEffect(() => {
+    // The keyboard's place follows the row that is open, and returns to it when it is closed.
+    const id = openId === '' ? before.current : openId
+    before.current = openId
     if (openAt >= 0) virtual.scrollToIndex(openAt, { align: 'auto' })
-    // The keyboard's place follows the row that is open, and returns to it when it is closed, unless
-    // it is elsewhere on purpose.
-    const id = openId === '' ? closed.current : openId
-    closed.current = openId
     if (id === '') return
-    const active = document.activeElement
-    if (active !== document.body && !scroller.current?.contains(active)) return
-    scroller.current
-      ?.querySelector<HTMLElement>(`[data-${kind}="${CSS.escape(id)}"]`)
-      ?.focus({ preventScroll: true })
+    const focus = () => {
+      // Unless it is elsewhere on purpose.
+      const active = document.activeElement
+      if (active !== document.body && !scroller.current?.contains(active)) return
+      const row = `[data-${kind}="${CSS.escape(id)}"]`
+      scroller.current?.querySelector<HTMLElement>(row)?.focus({ preventScroll: true })
+    }
+    focus()
+    // A list that was hidden beside what was open has its rows a moment later.
+    let frame = requestAnimationFrame(() => {
+      frame = requestAnimationFrame(focus)
+    })
+    return () => cancelAnimationFrame(frame)
   }, [kind, openAt, openId, virtual])
   const attributes = { [`data-${kind}-list`]: true }
   return (
