@@ -322,6 +322,14 @@ type Case = { case_id: string; subject: { id: string }; alerts: number }
 
 const casesMade = 20
 
+/** As the server says that a signal rose in the SDK version that the devices have. */
+const spike = {
+  ...{ signal: 'debugger.frida_detected', platform: 'android', sdk_version: '4.2.0' },
+  ...{ started_at: new Date().toISOString(), checked_at: new Date().toISOString(), ended_at: null },
+  ...{ share: 0.4, earlier_share: 0.01, elsewhere_share: 0.02, z_score: 9 },
+  ...{ devices: 24, alerts: 20, device_ids: [], alert_ids: [] },
+}
+
 export function describeCases(getStory: () => Story): void {
   let tenant: Tenant
   const call = <T>(path: string) => {
@@ -448,6 +456,30 @@ export function describeCases(getStory: () => Story): void {
       await page.getByRole('link', { name: 'Open case' }).click()
       expect(await another(page)).toBe(subject.id)
       expect(new URL(page.url()).searchParams.get('case')).toBe(id)
+    })
+
+    it('say that a bad release explains them, which a draft can suppress', async () => {
+      const { page } = getStory()
+      const [, other] = (await call<{ data: Case[] }>('cases?state=OPEN')).data
+      await page.route('**/prevalence-spikes?*', (route) =>
+        route.fulfill({ json: { checked_at: null, data: [spike] } }),
+      )
+      await page.goto(`/t/${tenant.tenant_id}/cases?case=${other!.case_id}`)
+      const note = page.getByRole('note').filter({ hasText: `open for ${spike.signal}` })
+      const link = note.getByRole('link', { name: 'Suppress in a draft' })
+      const address = (await link.getAttribute('href')) ?? ''
+      const { searchParams: draft } = new URL(address, page.url())
+      expect(Object.fromEntries(draft)).toMatchObject({
+        suppress: spike.signal,
+        versions: spike.sdk_version,
+        platforms: spike.platform,
+      })
+      await page.getByRole('link', { name: /^Signals ?1 spike is open$/ }).click()
+      await page.getByRole('heading', { name: 'Signals', exact: true }).waitFor()
+      await page.goto(`/t/${tenant.tenant_id}/alerts`)
+      await page.locator('[data-alert]').first().getByText('Spike', { exact: true }).waitFor()
+      expect(await findViolations(page)).toEqual([])
+      await page.unroute('**/prevalence-spikes?*')
     })
   })
 }

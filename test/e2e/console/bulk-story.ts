@@ -49,6 +49,13 @@ export function describeBulk(getStory: () => Story): void {
           deviceId: `device-${raised}`,
           sessionId: `session-${raised}`,
           action: raised % 3 === 0 ? 'BLOCK' : 'REVIEW',
+          platform: 'android',
+          sdkVersion: raised % 5 === 0 ? '4.3.0' : '4.2.0',
+          reasons: (raised % 4 === 0 ? ['ROOTED', 'EMULATOR'] : ['ROOTED']).map((code) => ({
+            code,
+            weight: 30,
+            evidence: { signals: ['root.su_binary'] },
+          })),
         })
       }),
       Date.now,
@@ -212,6 +219,86 @@ export function describeBulk(getStory: () => Story): void {
         { from: 'OPEN', to: 'CONFIRMED', undo: false },
         { actor: email, from: 'CONFIRMED', to: 'OPEN', undo: true },
       ])
+    })
+
+    it('is filtered by flag and SDK version, each with how many alerts choosing it shows', async () => {
+      const { page } = getStory()
+      const choose = async (filter: string, typed: string) => {
+        await button(new RegExp(`^${filter}`)).click()
+        await page.getByRole('combobox', { name: `Find: ${filter}` }).fill(typed)
+        const option = page.getByRole('option').filter({ hasText: / alerts$/ })
+        await until('one is found', async () => (await option.count()) === 1)
+        const count = /([\d,]+) alerts$/.exec((await option.textContent()) ?? '')?.[1] ?? ''
+        await page.keyboard.press('Enter')
+        await page.keyboard.press('Escape')
+        // The button has the focus again, and says what is chosen.
+        await page.locator(':focus').filter({ hasText: filter }).waitFor()
+        return Number(count.replace(',', ''))
+      }
+      await goto()
+      const emulators = await choose('Flag', 'emulator')
+      expect(emulators).toBe((await list('flag=EMULATOR')).total)
+      await page.getByText(`${emulators} alerts`, { exact: true }).waitFor()
+      const both = await choose('SDK version', '4.3.0')
+      expect(both).toBe((await list('flag=EMULATOR&sdk_version=4.3.0')).total)
+      await page.getByText(`${both} alerts`, { exact: true }).waitFor()
+      expect(both).toBeGreaterThan(3)
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+
+      // A range: from the row that is open to the one that is clicked with Shift.
+      await page.keyboard.press('j')
+      await rows()
+        .nth(3)
+        .click({ modifiers: ['Shift'] })
+      await page.getByText('4 selected').waitFor()
+      await page.keyboard.press('Escape')
+      await page.getByText('4 selected').waitFor({ state: 'detached' })
+      const open = await openId()
+      await page.keyboard.press('Escape')
+      await page.getByText('No alert selected').waitFor()
+      expect(await page.locator(':focus').getAttribute('data-alert')).toBe(open)
+    })
+
+    it('keeps its views on the server, and moves those there that the browser had kept', async () => {
+      const { page } = getStory()
+      type View = { name: string; query: object; shared: boolean; own: boolean }
+      const views = async () =>
+        (
+          (await page.request
+            .get(`/admin/v1/tenants/${slug}/saved-views?kind=alerts`)
+            .then((answer) => answer.json())) as { data: View[] }
+        ).data
+      const kept = [{ name: 'Fresh blocks', filters: { decision: 'BLOCK', span: '24h' } }]
+      await page.evaluate(
+        ([key, value]) => localStorage.setItem(key!, value!),
+        [`di.alert-views.${slug}`, JSON.stringify(kept)],
+      )
+      await goto()
+      await until('the view has moved', async () => (await views()).length === 1)
+      expect(await views()).toMatchObject([
+        {
+          name: 'Fresh blocks',
+          query: { decision: 'BLOCK', span: '24h' },
+          shared: false,
+          own: true,
+        },
+      ])
+      const left = () => page.evaluate((key) => localStorage.getItem(key), `di.alert-views.${slug}`)
+      await until('the browser keeps none', async () => (await left()) === null)
+
+      await goto('?flag=EMULATOR')
+      await button('Views').click()
+      await page.getByRole('menuitem', { name: 'Save these filters as a view' }).click()
+      await page.getByLabel('Name').fill('Emulators')
+      await page.getByLabel('Share it').check()
+      await button('Save').click()
+      await button('Emulators').click()
+      await page.getByRole('menuitem', { name: 'Fresh blocks' }).click()
+      await until('its filters are those of the page', async () =>
+        page.url().includes('decision=BLOCK&span=24h'),
+      )
+      expect((await views())[0]).toMatchObject({ name: 'Emulators', shared: true })
     })
 
     it('is assigned by selection and by filter, with the exact number first', async () => {

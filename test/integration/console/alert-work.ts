@@ -83,6 +83,23 @@ export function describeAlertWork(getRunning: () => TestStack): void {
       await expect(list(`?limit=5&cursor=${cursor}`)).rejects.toThrow(/not one of this list/)
       await expect(list('?assigned=x')).rejects.toThrow(/assigned/)
     })
+
+    it('has as many alerts as the counts by flag and SDK version say', async () => {
+      const count = async (query: string) => {
+        const path = `/tenants/work/alerts/counts?${query}`
+        return (await call<{ data: { value: string; alerts: number }[] }>('GET', path)).data
+      }
+      const flags = await count('by=flag&flag=EMULATOR&user_id=u1')
+      expect(flags.map(({ value }) => value)).toContain('ROOTED')
+      for (const { value, alerts } of flags) {
+        expect((await list(`?user_id=u1&flag=${value}`)).total, value).toBe(alerts)
+      }
+      expect(await count('by=sdk_version&user_id=u1')).toEqual([{ value: '4.2.0', alerts: 4 }])
+      expect((await list('?sdk_version=4.2.0&user_id=u1')).total).toBe(4)
+      expect((await list('?sdk_version=4.3.0')).total).toBe(0)
+      await expect(count('by=country')).rejects.toThrow(/400/)
+      await expect(count('by=flag&limit=5')).rejects.toThrow(/400/)
+    })
   })
 
   describe('text that no store can hold, or an invalid id', () => {

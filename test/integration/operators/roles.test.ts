@@ -176,6 +176,29 @@ describe('the table of roles', () => {
     }
   })
 
+  it('names as assignees the operators who may judge and see the tenant', async () => {
+    const token = { token: rig.adminToken }
+    const listed = async (tenant: string): Promise<string[]> => {
+      const { body: answer } = await rig.must(200, 'GET', `/tenants/${tenant}/assignees`, token)
+      return answer.data.map((one: { email: string }) => one.email)
+    }
+    // Others join in other tests.
+    const members = [...Object.values(ofAll), ...Object.values(ofAcme)]
+    const known = async (tenant: string) => {
+      const emails = await listed(tenant)
+      return members.filter(({ email }) => emails.includes(email))
+    }
+    const judges = ({ analyst, engineer, admin }: Record<string, Member>) =>
+      [analyst, engineer, admin] as const
+    expect(new Set(await known('acme'))).toEqual(new Set([...judges(ofAll), ...judges(ofAcme)]))
+    expect(new Set(await known('globex'))).toEqual(new Set(judges(ofAll)))
+    const { email, operatorId } = await rig.join('analyst', 'all')
+    expect(await listed('globex')).toContain(email)
+    const change = { ...token, body: { disabled: true } }
+    await rig.must(200, 'PATCH', `/operators/${operatorId}`, change)
+    expect(await listed('globex')).not.toContain(email)
+  })
+
   it('gives nothing to callers without credentials', async () => {
     for (const { name, method, path, access } of endpoints) {
       if (access.who === 'public') continue

@@ -45,20 +45,26 @@ export function RowList<Row>({
     },
   })
   const openAt = rows.findIndex((row) => rowId(row) === openId)
-  const closed = useRef('')
+  const before = useRef('')
+  /** The row that gets the keyboard's place: the one that is open, or that was until now. */
+  const wanted = useRef('')
   useEffect(() => {
+    wanted.current = openId === '' ? before.current : openId
+    before.current = openId
     if (openAt >= 0) virtual.scrollToIndex(openAt, { align: 'auto' })
-    // The keyboard's place follows the row that is open, and returns to it when it is closed, unless
-    // it is elsewhere on purpose.
-    const id = openId === '' ? closed.current : openId
-    closed.current = openId
-    if (id === '') return
+  }, [openAt, openId, virtual])
+  // A list that was hidden beside what was open has its rows some renders later.
+  useEffect(() => {
+    if (wanted.current === '') return
+    const row = `[data-${kind}="${CSS.escape(wanted.current)}"]`
+    const found = scroller.current?.querySelector<HTMLElement>(row)
+    if (!found) return
+    wanted.current = ''
+    // Unless it is elsewhere on purpose.
     const active = document.activeElement
     if (active !== document.body && !scroller.current?.contains(active)) return
-    scroller.current
-      ?.querySelector<HTMLElement>(`[data-${kind}="${CSS.escape(id)}"]`)
-      ?.focus({ preventScroll: true })
-  }, [kind, openAt, openId, virtual])
+    found.focus({ preventScroll: true })
+  })
   const attributes = { [`data-${kind}-list`]: true }
   return (
     <div className="min-h-0 flex-1 overflow-auto" ref={scroller} {...attributes}>

@@ -2,11 +2,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import { api, ok } from '../../api/client.ts'
 import type { components } from '../../api/schema.ts'
 import { IdText } from '../../components/id.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { deviceContextQuery } from '../entities/device-query.ts'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import { PhoneUsers, PhoneVerdicts } from '../entities/phone-verdicts.tsx'
 import { toVerdictText } from '../entities/verdicts.ts'
@@ -20,18 +20,7 @@ const usersShown = 3
 export function Context({ alert, record }: { alert: Alert; record: AlertRecord | undefined }) {
   const { tenant_id: tenant, entity } = alert
   const deviceId = entity.device.device_id
-  const device = useQuery({
-    queryKey: ['device', tenant, deviceId, 'context'],
-    queryFn: () =>
-      ok(
-        api.GET('/admin/v1/tenants/{tenant_id}/devices/{device_id}', {
-          params: {
-            path: { tenant_id: tenant, device_id: deviceId },
-            query: { sessions_limit: 1 },
-          },
-        }),
-      ),
-  })
+  const device = useQuery(deviceContextQuery(tenant, deviceId))
   const known = device.data?.device
   const facts: [string, ReactNode][] = [
     ...(record === undefined ? [] : toVerdictFacts(alert, record)),

@@ -5,6 +5,7 @@ import { lazy, Suspense, useEffect, useMemo, useState } from 'react'
 import { type Disposition, dispositions } from '#shared/core/alerts/dispositions.ts'
 import { Button, buttonClasses, IconButton } from '../../components/button.tsx'
 import { classes } from '../../components/classes.ts'
+import { FilterButton } from '../../components/find/filter-button.tsx'
 import { useTitle } from '../../components/page.tsx'
 import { useUrlSearch } from '../../components/state/url-state.ts'
 import { Empty, SkeletonRows } from '../../components/states.tsx'
@@ -95,7 +96,7 @@ export function Workbench({ tenant }: { tenant: string }) {
       >
         <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
           <h1 className="font-semibold text-xl">Alerts</h1>
-          <Suspense fallback={<Button>Views</Button>}>
+          <Suspense fallback={<FilterButton label="Views" waits />}>
             <SavedViews tenant={tenant} />
           </Suspense>
           <div className="ml-auto flex flex-wrap items-center gap-2">

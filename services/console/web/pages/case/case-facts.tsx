@@ -13,6 +13,7 @@ import type { Alert } from '../alert/alert.ts'
 import { dispositionText } from '../alert/disposition.tsx'
 import { By } from '../alert/history.tsx'
 import { ConnectionFact } from '../entities/connection.tsx'
+import { deviceContextQuery } from '../entities/device-query.ts'
 import { PhoneFact } from '../entities/phone-fact.tsx'
 import { PhoneVerdicts } from '../entities/phone-verdicts.tsx'
 import type { Case, CaseRecord } from './case.ts'
@@ -26,16 +27,7 @@ export function CaseFacts({ record, worst }: { record: CaseRecord; worst: Alert 
   const tenant = shown.tenant_id
   const deviceId = worst.entity.device.device_id
   const { data: device, isError } = useQuery({
-    queryKey: ['device', tenant, deviceId, 'context'],
-    queryFn: () =>
-      ok(
-        api.GET('/admin/v1/tenants/{tenant_id}/devices/{device_id}', {
-          params: {
-            path: { tenant_id: tenant, device_id: deviceId },
-            query: { sessions_limit: 1 },
-          },
-        }),
-      ),
+    ...deviceContextQuery(tenant, deviceId),
     // Without the stored history the case can be judged all the same.
     retry: false,
   })

@@ -38,7 +38,10 @@ export function FilterBar({ tenant }: { tenant: string }) {
         />
       ))}
       {findFilters.map(({ name, text, Filter }) => (
-        <Suspense fallback={<FilterButton label={text} text={search[name] ?? ''} />} key={name}>
+        <Suspense
+          fallback={<FilterButton label={text} text={search[name] ?? ''} waits />}
+          key={name}
+        >
           <Filter tenant={tenant} />
         </Suspense>
       ))}

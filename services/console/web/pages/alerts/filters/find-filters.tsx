@@ -1,5 +1,6 @@
 /** Filters whose values are found by typing: flags and SDK versions with counts, and assignees. */
 import { useQuery } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
 import { unassigned } from '#shared/core/alerts/alert-filters.ts'
 import { findFlag } from '#shared/core/alerts/alert-sentence.ts'
 import { flagCodes } from '#shared/core/signals/flag-codes.ts'
@@ -9,6 +10,7 @@ import { FilterButton } from '../../../components/find/filter-button.tsx'
 import type { FindChoice } from '../../../components/find/find-choices.ts'
 import { FindList, FindMenu } from '../../../components/find/find-menu.tsx'
 import { useUrlSearch, useUrlState } from '../../../components/state/url-state.ts'
+import { SkeletonRows } from '../../../components/states.tsx'
 import { serverNowMs } from '../../../components/time/server-clock.ts'
 import { useSignedIn } from '../../../shell/operator.ts'
 import { assigneesQuery } from '../../alert/assignees.ts'
@@ -29,6 +31,8 @@ function useCounts(tenant: string, by: CountedBy) {
         }),
       ),
     staleTime: 0,
+    // The menu is of use without them.
+    retry: false,
   })
   return {
     values: counts.data?.data,
@@ -61,6 +65,9 @@ export function FlagFilter({ tenant }: { tenant: string }) {
   )
 }
 
+/** No row moves once the list is shown: after so long it is in the order of names. */
+const countsMs = 1_000
+
 /** Those that alerts have first, most alerts on top; then all others by name. */
 function FlagList({
   tenant,
@@ -74,16 +81,25 @@ function FlagList({
   onClear: () => void
 }) {
   const { values, note } = useCounts(tenant, 'flag')
+  const [byName, setByName] = useState(false)
+  const isPending = values === undefined && note === undefined
+  useEffect(() => {
+    if (!isPending) return
+    const timer = setTimeout(() => setByName(true), countsMs)
+    return () => clearTimeout(timer)
+  }, [isPending])
+  if (isPending && !byName) return <SkeletonRows rows={6} />
   const counts = new Map(values?.map(({ value, alerts }) => [value, alerts]))
   // Without counts where they cannot be read.
-  const noCount = note === undefined ? { count: values === undefined ? ('…' as const) : 0 } : {}
-  const others = flagCodes.filter((code) => !counts.has(code)).map(toFlagChoice)
-  const choices = [
-    ...[...counts].map(([code, count]) => ({ ...toFlagChoice(code), count })),
-    ...others
-      .toSorted((a, b) => a.text.localeCompare(b.text))
-      .map((choice) => ({ ...choice, ...noCount })),
-  ]
+  const noCount = note === undefined ? { count: isPending ? ('…' as const) : 0 } : {}
+  const all = [...new Set([...counts.keys(), ...flagCodes])]
+  const choices = all
+    .map((code) => ({ ...toFlagChoice(code), ...noCount, ...toCount(counts.get(code)) }))
+    .toSorted(
+      (a, b) =>
+        (byName ? 0 : (counts.get(b.value) ?? 0) - (counts.get(a.value) ?? 0)) ||
+        a.text.localeCompare(b.text),
+    )
   return (
     <FindList
       choices={choices}
@@ -104,6 +120,8 @@ function FlagList({
     </FindList>
   )
 }
+
+const toCount = (count: number | undefined) => (count === undefined ? {} : { count })
 
 export function SdkVersionFilter({ tenant }: { tenant: string }) {
   const [version, setVersion] = useUrlState('sdk_version')
@@ -154,13 +172,16 @@ function SdkVersionList({
   )
 }
 
-/** Anyone, me, no operator, or another operator of the tenant who may judge. */
-export function AssigneeFilter({ tenant }: { tenant: string }) {
+/**
+ * Anyone, me, no operator, or another operator of the tenant who may judge.
+ * @param me the value that stands for the operator, whose email is usual
+ */
+export function AssigneeFilter({ tenant, me }: { tenant: string; me?: string }) {
   const { operator } = useSignedIn()
   const [assignee, setAssignee] = useUrlState('assignee')
   const usual: FindChoice[] = [
     { value: '', text: 'Anyone' },
-    { value: operator.email, text: 'Me' },
+    { value: me ?? operator.email, text: 'Me' },
     { value: unassigned, text: 'Unassigned' },
   ]
   const text = usual.find(({ value }) => value === assignee)?.text ?? assignee
@@ -176,6 +197,7 @@ export function AssigneeFilter({ tenant }: { tenant: string }) {
             setAssignee(next)
             close()
           }}
+          own={operator.email}
           tenant={tenant}
           usual={usual}
         />
@@ -186,18 +208,20 @@ export function AssigneeFilter({ tenant }: { tenant: string }) {
 
 function AssigneeList({
   tenant,
+  own,
   usual,
   chosen,
   onChoose,
 }: {
   tenant: string
+  own: string
   usual: readonly FindChoice[]
   chosen: string
   onChoose: (assignee: string) => void
 }) {
   const { data, isPending, isError } = useQuery(assigneesQuery(tenant))
   const isUsual = (email: string) => usual.some(({ value }) => value === email)
-  const others = (data?.data ?? []).filter(({ email }) => !isUsual(email))
+  const others = (data?.data ?? []).filter(({ email }) => email !== own)
   // A link may name one who has left.
   const isKnown = isUsual(chosen) || others.some(({ email }) => email === chosen)
   return (

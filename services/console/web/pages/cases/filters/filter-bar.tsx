@@ -1,9 +1,9 @@
 /** The filters above the queue, each of them in the URL. */
-import { unassigned } from '#shared/core/alerts/alert-filters.ts'
+import { lazy, Suspense } from 'react'
 import { Button } from '../../../components/button.tsx'
 import { classes } from '../../../components/classes.ts'
-import { controlClasses } from '../../../components/field.tsx'
-import { useUrlSearch, useUrlState } from '../../../components/state/url-state.ts'
+import { FilterButton } from '../../../components/find/filter-button.tsx'
+import { useUrlSearch } from '../../../components/state/url-state.ts'
 import { ChoiceFilter } from '../../alerts/filters/choice-filter.tsx'
 import { FilterChips, TypedFilterForm } from '../../alerts/filters/typed-filter.tsx'
 import { useCaseCounts } from '../use-case-list.ts'
@@ -18,13 +18,21 @@ import {
   usualState,
 } from './filter-values.ts'
 
+const AssigneeFilter = lazy(() =>
+  import('../../alerts/filters/find-filters.tsx').then((file) => ({
+    default: file.AssigneeFilter,
+  })),
+)
+
 export function FilterBar({ tenant }: { tenant: string }) {
   const [search, change] = useUrlSearch()
   const filters = pickFilters(search)
   return (
     <search aria-label="Filters" className="flex flex-wrap items-center gap-2">
       <States filters={filters} tenant={tenant} />
-      <AssigneeSelect />
+      <Suspense fallback={<FilterButton label="Assignee" text={filters.assignee ?? ''} waits />}>
+        <AssigneeFilter me="me" tenant={tenant} />
+      </Suspense>
       {choiceFilters.map(({ name, text, values }) => (
         <ChoiceFilter key={name} label={text} name={name} values={values} />
       ))}
@@ -85,31 +93,5 @@ function States({ tenant, filters }: { tenant: string; filters: Record<string, s
         </button>
       ))}
     </fieldset>
-  )
-}
-
-function AssigneeSelect() {
-  const [assignee, setAssignee] = useUrlState('assignee')
-  const choices: [value: string, text: string][] = [
-    ['', 'Assignee: anyone'],
-    ['me', 'Mine'],
-    [unassigned, 'Unassigned'],
-  ]
-  // A link may name another operator.
-  const isOther = !choices.some(([value]) => value === assignee)
-  return (
-    <select
-      aria-label="Assignee"
-      className={`${controlClasses} h-8 w-auto! max-w-48`}
-      onChange={({ target }) => setAssignee(target.value)}
-      value={assignee}
-    >
-      {choices.map(([value, text]) => (
-        <option key={value} value={value}>
-          {text}
-        </option>
-      ))}
-      {isOther && <option value={assignee}>{assignee}</option>}
-    </select>
   )
 }
