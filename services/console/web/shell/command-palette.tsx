@@ -82,7 +82,7 @@ function Palette({ kind, onClose }: { kind: PaletteKind; onClose: () => void }) 
           aria-expanded="true"
           aria-label={kind === 'tenants' ? 'Tenant' : 'Page, tenant or id'}
           autoComplete="off"
-          className="h-12 flex-1 bg-transparent text-lg text-text outline-none placeholder:text-muted"
+          className="h-12 flex-1 bg-transparent text-lg text-text -outline-offset-2 placeholder:text-muted"
           onChange={({ target }) => {
             setText(target.value)
             setAt(0)
