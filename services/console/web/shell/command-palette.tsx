@@ -107,7 +107,7 @@ function Palette({ kind, onClose }: { kind: PaletteKind; onClose: () => void }) 
           <div
             aria-selected={index === chosen}
             className={classes(
-              'flex h-9 cursor-pointer items-center gap-2.5 rounded-md px-2.5',
+              'flex min-h-9 cursor-pointer items-center gap-2.5 rounded-md px-2.5',
               index === chosen && 'bg-hover',
             )}
             id={`${id}-${index}`}
@@ -118,9 +118,11 @@ function Palette({ kind, onClose }: { kind: PaletteKind; onClose: () => void }) 
             tabIndex={-1}
           >
             <Icon name={entry.icon} />
-            <span className="truncate">{entry.text}</span>
-            {entry.more && <span className="truncate text-muted">{entry.more}</span>}
-            <span className="ml-auto text-muted text-sm">{entry.kind}</span>
+            <span className={entry.key.startsWith('tenant ') ? 'break-all' : 'truncate'}>
+              {entry.text}
+            </span>
+            {entry.more && <span className="min-w-0 flex-1 truncate text-muted">{entry.more}</span>}
+            <span className="ml-auto shrink-0 text-muted text-sm">{entry.kind}</span>
           </div>
         ))}
       </div>
@@ -174,9 +176,9 @@ function useEntries(kind: PaletteKind, text: string): Entry[] {
   const ofTenants = tenants
     .filter(({ tenant_id, name }) => has(tenant_id, name))
     .map(
-      ({ tenant_id, name }): Entry => ({
+      ({ tenant_id, name, environment }): Entry => ({
         key: `tenant ${tenant_id}`,
-        kind: 'Tenant',
+        kind: `Tenant, ${environment}`,
         text: tenant_id,
         more: name,
         icon: 'right',

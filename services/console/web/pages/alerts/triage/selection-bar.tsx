@@ -41,7 +41,7 @@ export function SelectionBar({
         </>
       )}
       <Button look="quiet" onClick={onDrop} small>
-        Drop
+        Clear selection
       </Button>
       {assigning && (
         <BulkDialog
