@@ -60,13 +60,28 @@ describe('a text of the pages', () => {
 const oldWords =
   /\bGained\b|\bAll of them\b|>\s*Drop\s*<|No alert is open|An alert stays:|I have kept (it|them)|Of fleet|What a policy says now|halved, as confirmed|or you may not see it|Whose log|Read the list again|(title=|name: |label: )["']Analysts["']/
 
+const sources = () =>
+  readdirSync(webFolder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /^(pages|shell|components)\b.*\.tsx?$/.test(name) || name === 'pages.ts')
+    .map((name) => ({ name, text: readFileSync(join(webFolder, name), 'utf8') }))
+
+it('each dialog of the pages gives the focus back to what opened it', () => {
+  const dialogs = sources().filter(({ text }) => /\bDialog\b[^\n]* from 'radix-ui'/.test(text))
+  const own = dialogs.map(({ name, text }) => ({
+    name,
+    contents: text.match(/<(Dialog|Primitive)\.Content\b/g)?.length ?? 0,
+    returning: text.match(/onCloseAutoFocus=\{returnFocus\}/g)?.length ?? 0,
+  }))
+  expect(own.length).toBeGreaterThanOrEqual(4)
+  for (const { name, contents, returning } of own)
+    expect([name, returning]).toEqual([name, contents])
+})
+
 it('the pages use no word that was replaced by a clearer one', () => {
-  const files = readdirSync(webFolder, { recursive: true, encoding: 'utf8' }).filter(
-    (name) => /^(pages|shell|components)\b.*\.tsx?$/.test(name) || name === 'pages.ts',
-  )
+  const files = sources()
   expect(files.length).toBeGreaterThan(200)
-  const found = files.flatMap((name) => {
-    const match = oldWords.exec(readFileSync(join(webFolder, name), 'utf8'))
+  const found = files.flatMap(({ name, text }) => {
+    const match = oldWords.exec(text)
     return match === null ? [] : [`${name}: ${match[0]}`]
   })
   expect(found).toEqual([])

@@ -2,6 +2,7 @@
 import { Dialog as Primitive } from 'radix-ui'
 import type { ReactNode } from 'react'
 import { IconButton } from './button.tsx'
+import { useReturnFocus } from './state/return-focus.ts'
 
 export function Dialog({
   title,
@@ -19,6 +20,7 @@ export function Dialog({
   /** Cannot be closed while something is under way, or while a secret was not confirmed. */
   locked?: boolean
 }) {
+  const returnFocus = useReturnFocus(open)
   return (
     <Primitive.Root onOpenChange={(next) => !next && !locked && onClose()} open={open}>
       <Primitive.Portal>
@@ -30,6 +32,7 @@ export function Dialog({
             'max-w-lg -translate-x-1/2 -translate-y-1/2 gap-4 overflow-y-auto rounded-lg border ' +
             'border-line bg-raised p-5 shadow-2xl'
           }
+          onCloseAutoFocus={returnFocus}
         >
           <div className="flex items-start justify-between gap-4">
             <Primitive.Title className="font-semibold text-lg">{title}</Primitive.Title>

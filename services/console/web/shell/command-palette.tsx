@@ -9,6 +9,7 @@ import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
 import { tenantsQuery } from '../api/tenants.ts'
 import { classes } from '../components/classes.ts'
 import { Icon } from '../components/icons.tsx'
+import { useReturnFocus } from '../components/state/return-focus.ts'
 import { useFoundIds } from './found-ids.ts'
 import { usePlaces } from './navigation.tsx'
 import { usePages } from './page-list.ts'
@@ -28,6 +29,7 @@ export function CommandPalette({
   onClose: () => void
 }) {
   useKeepRecent()
+  const returnFocus = useReturnFocus(kind !== null)
   return (
     <Dialog.Root onOpenChange={(open) => !open && onClose()} open={kind !== null}>
       <Dialog.Portal>
@@ -35,6 +37,7 @@ export function CommandPalette({
         <Dialog.Content
           aria-describedby={undefined}
           className="fixed top-[12dvh] left-1/2 z-50 w-[calc(100vw-2rem)] max-w-xl -translate-x-1/2 overflow-hidden rounded-lg border border-line bg-raised shadow-2xl"
+          onCloseAutoFocus={returnFocus}
         >
           <Dialog.Title className="sr-only">
             {kind === 'tenants' ? 'Switch tenant' : 'Search'}

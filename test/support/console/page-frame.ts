@@ -1,6 +1,12 @@
-// Whether the ring of each control that takes the focus is whole: no box that cuts what is outside
-// of it cuts the ring, and there is one.
+// What a page does around its content: whether parts of it move while it loads, and whether the ring
+// of each control that takes the focus is whole: there is one, and no box cuts it.
 import type { Page } from 'playwright-core'
+
+/** For `addInitScript`: `shift` is the sum of all layout shifts since the page began. */
+export const watchShifts = `globalThis.shift = 0
+new PerformanceObserver((list) => {
+  for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) shift += value
+}).observe({ type: 'layout-shift', buffered: true })`
 
 /** Runs in the page. @returns a line for each ring that is cut or missing */
 async function listFaults(): Promise<string[]> {
