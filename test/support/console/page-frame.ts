@@ -8,15 +8,15 @@ new PerformanceObserver((list) => {
   for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) shift += value
 }).observe({ type: 'layout-shift', buffered: true })`
 
-/** Runs in the page. @returns a line for each ring that is cut or missing */
-async function listFaults(): Promise<string[]> {
+/** Runs in the page; answers with a line for each ring that is cut or missing. */
+const listFaults = `(async () => {
   const focusable =
     'a[href],button:not(:disabled),input:not(:disabled),select:not(:disabled),textarea,summary,[tabindex="0"]'
-  const faults = new Set<string>()
-  const nameOf = (element: Element) =>
-    `${element.tagName.toLowerCase()} "${(element.getAttribute('aria-label') ?? element.textContent ?? '').trim().slice(0, 40)}"`
+  const faults = new Set()
+  const nameOf = (element) =>
+    element.tagName + ' "' + (element.getAttribute('aria-label') ?? element.textContent).trim().slice(0, 40) + '"'
   const dialog = [...document.querySelectorAll('[role=dialog],[role=menu]')].at(-1)
-  for (const element of (dialog ?? document).querySelectorAll<HTMLElement>(focusable)) {
+  for (const element of (dialog ?? document).querySelectorAll(focusable)) {
     if (!element.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue
     element.focus()
     if (document.activeElement !== element) continue
@@ -31,7 +31,7 @@ async function listFaults(): Promise<string[]> {
     const style = getComputedStyle(ringed)
     const isRinged = style.outlineStyle !== 'none' && Number.parseFloat(style.outlineWidth) > 0
     if (!isRinged) {
-      faults.add(`${nameOf(element)} has no ring`)
+      faults.add(nameOf(element) + ' has no ring')
       continue
     }
     const reach = Number.parseFloat(style.outlineWidth) + Number.parseFloat(style.outlineOffset)
@@ -58,19 +58,18 @@ async function listFaults(): Promise<string[]> {
       const most = Math.max(...over)
       if (most > 0.5) {
         const side = ['left', 'right', 'top', 'bottom'][over.indexOf(most)]
-        faults.add(
-          `${nameOf(element)} is cut by ${most.toFixed(1)} px at the ${side}, by ${at.tagName.toLowerCase()}.${at.className.slice(0, 50)}`,
-        )
+        const cutting = at.tagName + '.' + at.className.slice(0, 50)
+        faults.add(nameOf(element) + ' is cut by ' + most.toFixed(1) + ' px at the ' + side + ', by ' + cutting)
         break
       }
     }
   }
   return [...faults]
-}
+})()`
 
 /** The rings of the open dialog or menu, else of the page, that are cut or missing. */
 export async function findCutRings(page: Page): Promise<string[]> {
   // The browser shows rings once a key was used.
   await page.keyboard.press('Shift')
-  return page.evaluate(listFaults)
+  return page.evaluate<string[]>(listFaults)
 }
