@@ -255,7 +255,7 @@ describe('a first administrator', () => {
     expect(await page.content()).not.toContain(secret)
   })
 
-  describeIntegration(() => ({ running, page, tenant: acme }))
+  describeIntegration(() => ({ running, page, password, tenant: acme }))
   describeAttestation(() => ({ running, page, password, tenant: acme }))
 
   it('finds each change in the audit log, with its previous and new values', async () => {

@@ -6,6 +6,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useLocation, useNavigate, useParams } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import { tenantsQuery } from '../api/tenants.ts'
 import { classes } from '../components/classes.ts'
 import { Icon } from '../components/icons.tsx'
@@ -122,7 +123,7 @@ function Palette({ kind, onClose }: { kind: PaletteKind; onClose: () => void }) 
           >
             <Icon name={entry.icon} />
             <span className={entry.key.startsWith('tenant ') ? 'break-all' : 'truncate'}>
-              {entry.text}
+              <bdi>{toVisible(entry.text)}</bdi>
             </span>
             {entry.more && <span className="min-w-0 flex-1 truncate text-muted">{entry.more}</span>}
             <span className="ml-auto shrink-0 text-muted text-sm">{entry.kind}</span>
