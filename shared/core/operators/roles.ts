@@ -189,6 +189,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /sql/views': viewer,
   'GET /sql/cookbook': viewer,
   'GET /tenants/:tenant_id/events': viewer,
+  'GET /tenants/:tenant_id/events/counts': viewer,
   'GET /events/:event_id/explanation': viewer,
   'GET /events/:event_id/body': viewer,
   'GET /tenants/:tenant_id/alerts': viewer,
@@ -205,6 +206,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /tenants/:tenant_id/users/:user_id': viewer,
   'GET /tenants/:tenant_id/users/:user_id/links': viewer,
   'GET /tenants/:tenant_id/users/:user_id/timeline': viewer,
+  'GET /tenants/:tenant_id/alerts/counts': viewer,
   'GET /tenants/:tenant_id/alerts/stream': viewer,
   'GET /tenants/:tenant_id/alerts.csv': viewer,
   'POST /tenants/:tenant_id/alerts/bulk-disposition': { ...analyst, guarded: 'bulk' },
@@ -216,6 +218,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /alerts/:alert_id': viewer,
   'POST /alerts/:alert_id/disposition': analyst,
   'PUT /alerts/:alert_id/assignee': analyst,
+  'GET /tenants/:tenant_id/assignees': viewer,
   'POST /alerts/:alert_id/notes': analyst,
 
   'GET /tenants/:tenant_id/cases': viewer,

@@ -70,7 +70,7 @@ it('each dialog of the pages gives the focus back to what opened it', () => {
   const own = dialogs.map(({ name, text }) => ({
     name,
     contents: text.match(/<(Dialog|Primitive)\.Content\b/g)?.length ?? 0,
-    returning: text.match(/onCloseAutoFocus=\{returnFocus\}/g)?.length ?? 0,
+    returning: text.match(/\{\.\.\.focus\}/g)?.length ?? 0,
   }))
   expect(own.length).toBeGreaterThanOrEqual(4)
   for (const { name, contents, returning } of own)

@@ -20,19 +20,19 @@ export function Dialog({
   /** Cannot be closed while something is under way, or while a secret was not confirmed. */
   locked?: boolean
 }) {
-  const returnFocus = useReturnFocus(open)
+  const focus = useReturnFocus(open)
   return (
     <Primitive.Root onOpenChange={(next) => !next && !locked && onClose()} open={open}>
       <Primitive.Portal>
         <Primitive.Overlay className="fixed inset-0 z-40 bg-shade" />
         <Primitive.Content
+          {...focus}
           {...(description === undefined ? { 'aria-describedby': undefined } : {})}
           className={
             'fixed top-1/2 left-1/2 z-50 grid max-h-[calc(100dvh-2rem)] w-[calc(100vw-2rem)] ' +
             'max-w-lg -translate-x-1/2 -translate-y-1/2 gap-4 overflow-y-auto rounded-lg border ' +
             'border-line bg-raised p-5 shadow-2xl'
           }
-          onCloseAutoFocus={returnFocus}
         >
           <div className="flex items-start justify-between gap-4">
             <Primitive.Title className="font-semibold text-lg">{title}</Primitive.Title>

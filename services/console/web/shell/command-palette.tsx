@@ -30,7 +30,7 @@ export function CommandPalette({
   onClose: () => void
 }) {
   useKeepRecent()
-  const returnFocus = useReturnFocus(kind !== null)
+  const focus = useReturnFocus(kind !== null)
   return (
     <Dialog.Root onOpenChange={(open) => !open && onClose()} open={kind !== null}>
       <Dialog.Portal>
@@ -38,7 +38,7 @@ export function CommandPalette({
         <Dialog.Content
           aria-describedby={undefined}
           className="fixed top-[12dvh] left-1/2 z-50 w-[calc(100vw-2rem)] max-w-xl -translate-x-1/2 overflow-hidden rounded-lg border border-line bg-raised shadow-2xl"
-          onCloseAutoFocus={returnFocus}
+          {...focus}
         >
           <Dialog.Title className="sr-only">
             {kind === 'tenants' ? 'Switch tenant' : 'Search'}

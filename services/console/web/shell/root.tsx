@@ -27,7 +27,7 @@ export function Root() {
   const { pathname } = useLocation()
   const [ended, setEnded] = useState(false)
   const shown = session.data
-  const returnFocus = useReturnFocus(ended)
+  const focus = useReturnFocus(ended)
 
   /** Calls that wait for the sign-in. */
   const waiting = useRef<((isSame: boolean) => void)[]>([])
@@ -89,7 +89,7 @@ export function Root() {
           <Dialog.Content
             aria-describedby={undefined}
             aria-label="Sign in"
-            onCloseAutoFocus={returnFocus}
+            {...focus}
             aria-labelledby={undefined}
             className={`fixed inset-0 ${enrol ? 'z-50' : 'z-60'} overflow-auto bg-page outline-none`}
           >

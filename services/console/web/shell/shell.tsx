@@ -20,7 +20,7 @@ export function Shell({ signedIn }: { signedIn: SignedIn }) {
   const [palette, setPalette] = useState<PaletteKind | null>(null)
   const [drawer, setDrawer] = useState(false)
   const { pathname } = useLocation()
-  const returnFocus = useReturnFocus(drawer)
+  const focus = useReturnFocus(drawer)
 
   // A drawer that was used to go somewhere has done its work.
   useEffect(() => setDrawer(false), [pathname])
@@ -86,7 +86,7 @@ export function Shell({ signedIn }: { signedIn: SignedIn }) {
           <Dialog.Overlay className="fixed inset-0 z-40 bg-shade" />
           <Dialog.Content
             aria-describedby={undefined}
-            onCloseAutoFocus={returnFocus}
+            {...focus}
             className="fixed inset-y-0 left-0 z-50 flex w-64 flex-col border-line border-r bg-panel shadow-2xl"
           >
             <Dialog.Title className="sr-only">Navigation</Dialog.Title>

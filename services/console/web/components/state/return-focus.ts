@@ -1,27 +1,26 @@
-/** After a dialog the focus is where it was before: its keys work there again. */
-import { useRef } from 'react'
+/**
+ * Gives the focus back to what had it when a dialog opened: Radix does so only for a dialog with a
+ * button of its own.
+ */
+import { useMemo } from 'react'
 
-/** What had the focus; of an item of a menu, which is gone by then, the button of its menu. */
-function findOpener(): Element | null {
-  const active = document.activeElement
-  const menu = active?.closest('[role=menu]')
-  const button = document.getElementById(menu?.getAttribute('aria-labelledby') ?? '')
-  return button ?? active
+/** @returns what to put on the content of the dialog */
+export function useReturnFocus(open: boolean): { onCloseAutoFocus: (event: Event) => void } {
+  // As it is rendered: a field that takes the focus by itself has it before any effect runs.
+  const before = useMemo(() => (open ? findPlace(document.activeElement) : undefined), [open])
+  return {
+    onCloseAutoFocus: (event) => {
+      event.preventDefault()
+      // What opened it may be gone with what it did.
+      const next = before?.isConnected === true ? before : document.getElementById('main')
+      next?.focus({ preventScroll: true })
+    },
+  }
 }
 
-/** @returns `onCloseAutoFocus` of a dialog's content */
-export function useReturnFocus(open: boolean): (event: Event) => void {
-  const opener = useRef<Element | null>(null)
-  const wasOpen = useRef(false)
-  // While it is rendered, before a field of the dialog takes the focus.
-  if (open && !wasOpen.current) opener.current = findOpener()
-  wasOpen.current = open
-  return (event) => {
-    event.preventDefault()
-    const { current } = opener
-    const isThere = current instanceof HTMLElement && current.checkVisibility()
-    // What opened it may be gone with what it did.
-    const next = isThere && current !== document.body ? current : document.getElementById('main')
-    next?.focus()
-  }
+/** An entry of a menu is gone by then: the button of the menu stands for it. */
+function findPlace(active: Element | null): HTMLElement | undefined {
+  const button = active?.closest('[role="menu"]')?.getAttribute('aria-labelledby')
+  const place = button ? document.getElementById(button) : active
+  return place instanceof HTMLElement && place !== document.body ? place : undefined
 }
