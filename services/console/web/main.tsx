@@ -18,3 +18,9 @@ createRoot(document.getElementById('root')!).render(
     </QueryClientProvider>
   </StrictMode>,
 )
+
+// A browser leaves what is partly in view as it is: with its ring it comes into view.
+addEventListener('focusin', ({ target }) => {
+  if (!(target instanceof HTMLElement) || !target.matches(':focus-visible')) return
+  target.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+})

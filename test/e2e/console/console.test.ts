@@ -8,7 +8,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
-import { launchBrowser, openPage, type WatchedPage } from '../../support/console/browser.ts'
+import { launchBrowser, openPage, settle, type WatchedPage } from '../../support/console/browser.ts'
+import { findCutRings, watchShifts } from '../../support/console/page-frame.ts'
 import { startProvider, type TestProvider } from '../../support/http/oidc-provider.ts'
 import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-client.ts'
 import { freePortBase, startStack, type TestStack } from '../../support/process/stack.ts'
@@ -254,7 +255,7 @@ describe('a first administrator', () => {
     expect(await page.content()).not.toContain(secret)
   })
 
-  describeIntegration(() => ({ running, page, tenant: acme }))
+  describeIntegration(() => ({ running, page, password, tenant: acme }))
   describeAttestation(() => ({ running, page, password, tenant: acme }))
 
   it('finds each change in the audit log, with its previous and new values', async () => {
@@ -415,6 +416,39 @@ describe('every page', () => {
     await page.getByRole('table').first().waitFor()
     expect(await findViolations(page)).toEqual([])
     expect(await findOverflow(page)).toBe(0)
+  })
+
+  it('keeps its panels in place, has whole rings, and gives the focus back after a dialog', async () => {
+    await page.addInitScript(watchShifts)
+    const size = page.viewportSize()!
+    // As tall as that every panel is in view.
+    await page.setViewportSize({ width: 1_280, height: 2_160 })
+    await page.goto('/manage/integrations/acme')
+    await page.getByText('not required', { exact: true }).waitFor()
+    await settle(page)
+    expect(await page.evaluate('shift')).toBeLessThanOrEqual(0.02)
+    expect(await findCutRings(page)).toEqual([])
+    const opening = [/^Account of/, /^Search/, /^Switch tenant/, /^Rotate keys$/, /^Set the rates$/]
+    for (const name of [
+      ...opening,
+      /^Suspend$/,
+      /^Create a key$/,
+      /^Add an app$/,
+      /^Require it$/,
+    ]) {
+      const opener = page.getByRole('button', { name })
+      await opener.focus()
+      await page.keyboard.press('Enter')
+      const opened = page.getByRole('dialog').or(page.getByRole('menu'))
+      await opened.waitFor()
+      expect([name, await findCutRings(page)]).toEqual([name, []])
+      await page.keyboard.press('Escape')
+      await opened.waitFor({ state: 'detached' })
+      await until(`${name} has the focus again`, () =>
+        opener.evaluate((element) => element === element.ownerDocument.activeElement),
+      )
+    }
+    await page.setViewportSize(size)
   })
 
   it('shows at most 80 rows of a long list at once', async () => {

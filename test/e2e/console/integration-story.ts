@@ -9,7 +9,12 @@ import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
 /** The results of earlier tests: an administrator on the page of the tenant. */
-export type IntegrationStory = { running: TestStack; page: Page; tenant: Tenant }
+export type IntegrationStory = {
+  running: TestStack
+  page: Page
+  password: string
+  tenant: Tenant
+}
 
 type Requests = {
   data: {
@@ -170,5 +175,68 @@ export function describeIntegration(getStory: () => IntegrationStory): void {
     await page.unroute(path)
     await page.goto('/manage/integrations/acme')
     await page.getByRole('heading', { name: 'Keys', exact: true }).waitFor()
+  })
+
+  it('sets rates, suspends and resumes the tenant, and makes and removes a named key', async () => {
+    const { page, running, password } = getStory()
+    const { stack } = running
+    const dialog = page.getByRole('dialog')
+    const inDialog = (name: string) => dialog.getByRole('button', { name, exact: true })
+    const button = (name: string) => page.getByRole('button', { name, exact: true })
+    const readTenant = () => admin<Record<string, unknown>>(stack, 'GET', '/tenants/acme')
+    await page.goto('/manage/integrations/acme')
+    await button('Set the rates').click()
+    const ofRest = dialog.getByRole('group', { name: 'REST API' })
+    await ofRest.getByLabel('A second').fill('70')
+    await ofRest.getByLabel('At once').fill('140')
+    await inDialog('Save').click()
+    await page.getByText('70 calls a second, 140 at once').waitFor()
+    expect(await readTenant()).toMatchObject({ rest_rate: { per_second: 70, burst: 140 } })
+    await button('Suspend').click()
+    await inDialog('Suspend').click()
+    await button('Resume').click()
+    await button('Suspend').waitFor()
+    expect(await readTenant()).toMatchObject({ status: 'active' })
+
+    await button('Create a key').click()
+    await dialog.getByLabel('Name').fill('nightly')
+    await dialog.getByRole('button', { name: 'Create', exact: false }).last().click()
+    const made = page.getByRole('heading', { name: 'The key nightly of acme' })
+    const asked = page.getByRole('heading', { name: 'Confirm that it is you' })
+    await made.or(asked).waitFor()
+    if (await asked.isVisible()) {
+      await dialog.getByLabel('Password').fill(password)
+      await inDialog('Confirm').click()
+    }
+    await made.waitFor()
+    const key = (await dialog.locator('code').textContent()) ?? ''
+    const read = () =>
+      fetch(`${stack.api}/v1/di/alerts`, { headers: { authorization: `Bearer ${key}` } })
+    await until('the key reads alerts', async () => (await read()).status === 200)
+    await inDialog('I have saved it').click()
+    await button('Remove nightly').click()
+    await dialog.getByRole('button', { name: 'Remove' }).click()
+    await button('Remove nightly').waitFor({ state: 'detached' })
+    await until('the key is refused', async () => (await read()).status === 401)
+  })
+
+  it('says that it waits while the console is frozen, and goes on by itself', async () => {
+    const { page, running } = getStory()
+    const { console: pid } = running.stack.pids
+    const waits = page.getByText('The console has not answered for 5 seconds.')
+    await page.goto('/t/acme/alerts')
+    await page.getByRole('switch', { name: 'Live' }).waitFor()
+    process.kill(pid, 'SIGSTOP')
+    try {
+      await page.getByRole('switch', { name: 'Connecting' }).waitFor()
+      await page.getByRole('link', { name: 'Lists', exact: true }).click()
+      await waits.first().waitFor()
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    await waits.first().waitFor({ state: 'detached' })
+    await page.getByRole('heading', { name: 'Lists', exact: true }).waitFor()
+    expect(await page.title()).toBe('Lists · acme · Device intelligence')
+    await page.goto('/manage/integrations/acme')
   })
 }

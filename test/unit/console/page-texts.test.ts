@@ -1,4 +1,5 @@
 /** What the pages are compiled to, so that a page's translator does not break them. */
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { webFolder } from '../../../services/console/serve/pages-folder.ts'
@@ -53,4 +54,35 @@ describe('a text of the pages', () => {
     expect(write(Link, 'evt_1', { className: 'font-mono' })).toContain(' translate="no"')
     expect(write('b', 'a', { className: 'font-monospace' })).toBe('<b class="font-monospace">a</b>')
   })
+})
+
+/** Words that named something unclearly, as they stood in the pages; each has a better one now. */
+const oldWords =
+  /\bGained\b|\bAll of them\b|>\s*Drop\s*<|No alert is open|An alert stays:|I have kept (it|them)|Of fleet|What a policy says now|halved, as confirmed|or you may not see it|Whose log|Read the list again|(title=|name: |label: )["']Analysts["']/
+
+const sources = () =>
+  readdirSync(webFolder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /^(pages|shell|components)\b.*\.tsx?$/.test(name) || name === 'pages.ts')
+    .map((name) => ({ name, text: readFileSync(join(webFolder, name), 'utf8') }))
+
+it('each dialog of the pages gives the focus back to what opened it', () => {
+  const dialogs = sources().filter(({ text }) => /\bDialog\b[^\n]* from 'radix-ui'/.test(text))
+  const own = dialogs.map(({ name, text }) => ({
+    name,
+    contents: text.match(/<(Dialog|Primitive)\.Content\b/g)?.length ?? 0,
+    returning: text.match(/\{\.\.\.focus\}/g)?.length ?? 0,
+  }))
+  expect(own.length).toBeGreaterThanOrEqual(4)
+  for (const { name, contents, returning } of own)
+    expect([name, returning]).toEqual([name, contents])
+})
+
+it('the pages use no word that was replaced by a clearer one', () => {
+  const files = sources()
+  expect(files.length).toBeGreaterThan(200)
+  const found = files.flatMap(({ name, text }) => {
+    const match = oldWords.exec(text)
+    return match === null ? [] : [`${name}: ${match[0]}`]
+  })
+  expect(found).toEqual([])
 })

@@ -4,7 +4,7 @@ import type { ReactNode } from 'react'
 import { Icon } from './icons.tsx'
 
 const itemClasses =
-  'flex h-8 items-center gap-2 rounded px-2 outline-none select-none data-highlighted:bg-hover ' +
+  'flex h-8 items-center gap-2 rounded px-2 -outline-offset-2 select-none data-highlighted:bg-hover ' +
   'data-disabled:opacity-60 cursor-pointer no-underline text-text'
 
 export function Menu({

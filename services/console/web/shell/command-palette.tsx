@@ -6,9 +6,11 @@ import { useQuery } from '@tanstack/react-query'
 import { useLocation, useNavigate, useParams } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import { tenantsQuery } from '../api/tenants.ts'
 import { classes } from '../components/classes.ts'
 import { Icon } from '../components/icons.tsx'
+import { useReturnFocus } from '../components/state/return-focus.ts'
 import { useFoundIds } from './found-ids.ts'
 import { usePlaces } from './navigation.tsx'
 import { usePages } from './page-list.ts'
@@ -28,6 +30,7 @@ export function CommandPalette({
   onClose: () => void
 }) {
   useKeepRecent()
+  const focus = useReturnFocus(kind !== null)
   return (
     <Dialog.Root onOpenChange={(open) => !open && onClose()} open={kind !== null}>
       <Dialog.Portal>
@@ -35,6 +38,7 @@ export function CommandPalette({
         <Dialog.Content
           aria-describedby={undefined}
           className="fixed top-[12dvh] left-1/2 z-50 w-[calc(100vw-2rem)] max-w-xl -translate-x-1/2 overflow-hidden rounded-lg border border-line bg-raised shadow-2xl"
+          {...focus}
         >
           <Dialog.Title className="sr-only">
             {kind === 'tenants' ? 'Switch tenant' : 'Search'}
@@ -82,7 +86,7 @@ function Palette({ kind, onClose }: { kind: PaletteKind; onClose: () => void }) 
           aria-expanded="true"
           aria-label={kind === 'tenants' ? 'Tenant' : 'Page, tenant or id'}
           autoComplete="off"
-          className="h-12 flex-1 bg-transparent text-lg text-text outline-none placeholder:text-muted"
+          className="h-12 flex-1 bg-transparent text-lg text-text -outline-offset-2 placeholder:text-muted"
           onChange={({ target }) => {
             setText(target.value)
             setAt(0)
@@ -107,7 +111,7 @@ function Palette({ kind, onClose }: { kind: PaletteKind; onClose: () => void }) 
           <div
             aria-selected={index === chosen}
             className={classes(
-              'flex h-9 cursor-pointer items-center gap-2.5 rounded-md px-2.5',
+              'flex min-h-9 cursor-pointer items-center gap-2.5 rounded-md px-2.5',
               index === chosen && 'bg-hover',
             )}
             id={`${id}-${index}`}
@@ -118,9 +122,11 @@ function Palette({ kind, onClose }: { kind: PaletteKind; onClose: () => void }) 
             tabIndex={-1}
           >
             <Icon name={entry.icon} />
-            <span className="truncate">{entry.text}</span>
-            {entry.more && <span className="truncate text-muted">{entry.more}</span>}
-            <span className="ml-auto text-muted text-sm">{entry.kind}</span>
+            <span className={entry.key.startsWith('tenant ') ? 'break-all' : 'truncate'}>
+              <bdi>{toVisible(entry.text)}</bdi>
+            </span>
+            {entry.more && <span className="min-w-0 flex-1 truncate text-muted">{entry.more}</span>}
+            <span className="ml-auto shrink-0 text-muted text-sm">{entry.kind}</span>
           </div>
         ))}
       </div>
@@ -174,9 +180,9 @@ function useEntries(kind: PaletteKind, text: string): Entry[] {
   const ofTenants = tenants
     .filter(({ tenant_id, name }) => has(tenant_id, name))
     .map(
-      ({ tenant_id, name }): Entry => ({
+      ({ tenant_id, name, environment }): Entry => ({
         key: `tenant ${tenant_id}`,
-        kind: 'Tenant',
+        kind: `Tenant, ${environment}`,
         text: tenant_id,
         more: name,
         icon: 'right',

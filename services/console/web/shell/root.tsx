@@ -10,6 +10,7 @@ import { Dialog } from 'radix-ui'
 import { Suspense, useEffect, useRef, useState } from 'react'
 import { sessionPrompts } from '../api/client.ts'
 import { type SignedIn, sessionQuery } from '../api/session.ts'
+import { useReturnFocus } from '../components/state/return-focus.ts'
 import { Failed, Waiting } from '../components/states.tsx'
 import { Shell } from './shell.tsx'
 import { SignIn } from './sign-in.tsx'
@@ -26,6 +27,7 @@ export function Root() {
   const { pathname } = useLocation()
   const [ended, setEnded] = useState(false)
   const shown = session.data
+  const focus = useReturnFocus(ended)
 
   /** Calls that wait for the sign-in. */
   const waiting = useRef<((isSame: boolean) => void)[]>([])
@@ -87,6 +89,7 @@ export function Root() {
           <Dialog.Content
             aria-describedby={undefined}
             aria-label="Sign in"
+            {...focus}
             aria-labelledby={undefined}
             className={`fixed inset-0 ${enrol ? 'z-50' : 'z-60'} overflow-auto bg-page outline-none`}
           >

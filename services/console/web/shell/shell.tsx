@@ -4,6 +4,7 @@ import { Dialog } from 'radix-ui'
 import { Suspense, useEffect, useState } from 'react'
 import type { SignedIn } from '../api/session.ts'
 import { Button, IconButton } from '../components/button.tsx'
+import { useReturnFocus } from '../components/state/return-focus.ts'
 import { Toasts } from '../components/toast.tsx'
 import { AccountMenu } from './account-menu.tsx'
 import type { PaletteKind } from './command-palette.tsx'
@@ -19,6 +20,7 @@ export function Shell({ signedIn }: { signedIn: SignedIn }) {
   const [palette, setPalette] = useState<PaletteKind | null>(null)
   const [drawer, setDrawer] = useState(false)
   const { pathname } = useLocation()
+  const focus = useReturnFocus(drawer)
 
   // A drawer that was used to go somewhere has done its work.
   useEffect(() => setDrawer(false), [pathname])
@@ -84,6 +86,7 @@ export function Shell({ signedIn }: { signedIn: SignedIn }) {
           <Dialog.Overlay className="fixed inset-0 z-40 bg-shade" />
           <Dialog.Content
             aria-describedby={undefined}
+            {...focus}
             className="fixed inset-y-0 left-0 z-50 flex w-64 flex-col border-line border-r bg-panel shadow-2xl"
           >
             <Dialog.Title className="sr-only">Navigation</Dialog.Title>

@@ -10,9 +10,10 @@ export function useReturnFocus(open: boolean): { onCloseAutoFocus: (event: Event
   const before = useMemo(() => (open ? findPlace(document.activeElement) : undefined), [open])
   return {
     onCloseAutoFocus: (event) => {
-      if (before?.isConnected !== true) return
       event.preventDefault()
-      before.focus({ preventScroll: true })
+      // What opened it may be gone with what it did.
+      const next = before?.isConnected === true ? before : document.getElementById('main')
+      next?.focus({ preventScroll: true })
     },
   }
 }

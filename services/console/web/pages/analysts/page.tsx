@@ -211,7 +211,7 @@ function Credentials({ created, onClose }: { created: Created; onClose: () => vo
       </div>
       <DialogActions>
         <Button look="primary" onClick={onClose}>
-          I have kept it
+          I have saved it
         </Button>
       </DialogActions>
     </Dialog>

@@ -51,7 +51,7 @@ export function Sidebar({
 }
 
 const listClasses = 'grid max-h-[34rem] gap-px overflow-y-auto'
-const itemClasses = 'w-full rounded-md px-2 py-1.5 text-left hover:bg-hover'
+const itemClasses = 'w-full rounded-md px-2 py-1.5 text-left -outline-offset-2 hover:bg-hover'
 
 function Cookbook({ onQuestion }: { onQuestion: (question: Question) => void }) {
   const cookbook = useCookbook()

@@ -7,7 +7,7 @@ import { useUrlState } from '../../../components/state/url-state.ts'
 import { toggleValue } from './filter-values.ts'
 
 const itemClasses =
-  'flex h-8 cursor-pointer items-center gap-2 rounded px-2 outline-none select-none data-highlighted:bg-hover'
+  'flex h-8 cursor-pointer items-center gap-2 rounded px-2 -outline-offset-2 select-none data-highlighted:bg-hover'
 
 export function ChoiceFilter({
   name,
