@@ -23,10 +23,41 @@ type Shown = {
     floors: { signals: string[] }[]
   }
 }
+type Category = { groups?: { signals: string[] }[] }
 type FleetScores = { counts: ScoreCounts; days: number }
 
 const rooted = { root: { su_binary: true, magisk_detected: true } }
+const hidden = { root: { magisk_detected: true } }
 const devices = 6
+
+/**
+ * What sessions of the story turned out to be. The rooted ones have an alert, the calm ones none.
+ * Both honest sessions with an alert are of one user.
+ */
+const labelled = [
+  ...many('rooted', 0, 4, { label: 'chargeback', amount: '100.10', currency: 'EUR' }),
+  ...many('rooted', 4, 6, { label: 'legitimate' }),
+  ...many('calm', 0, 6, { label: 'chargeback', amount: '1000.00', currency: 'EUR' }),
+  ...many('calm', 6, 14, { label: 'legitimate' }),
+]
+
+function many(
+  name: string,
+  from: number,
+  to: number,
+  label: { label: string; amount?: string; currency?: string },
+) {
+  return Array.from({ length: to - from }, (_, at) => ({
+    subject: { session_id: `${name}-${from + at}` },
+    ...label,
+  }))
+}
+
+/** Of them those with one signal of root alone, which the first draft no longer weighs. */
+const onlyHidden = new Set(['rooted-0', 'rooted-1', 'rooted-4'])
+
+/** A rule of two signals that are in no group. */
+const pair = ['developer_mode', 'adb_enabled']
 
 /** The report of a suggestion for a fleet whose truth is known. */
 function toReport() {
@@ -35,6 +66,7 @@ function toReport() {
   const answer = suggestPolicy(presets.balanced, table, options)
   if (!('suggestion' in answer)) throw new Error(JSON.stringify(answer))
   const at = new Date().toISOString()
+  const alone = answer.suggestion.rules.find(({ floor }) => floor !== null)!
   return {
     tenant_id: 'acme',
     as_of: at,
@@ -44,9 +76,16 @@ function toReport() {
     sessions: 40_000,
     left_out: 3,
     refused: null,
-    suggestion: answer.suggestion,
+    suggestion: { ...answer.suggestion, rules: [alone, { ...alone, ...toGroup(alone) }] },
   }
 }
+
+const toGroup = (rule: object) => ({
+  ...rule,
+  features: pair.map((name) => `ecosystem.${name}`),
+  floor: null,
+  group: { category: 'ecosystem', signals: pair },
+})
 
 export function describePolicies(getStory: () => AnalyticsStory): void {
   const path = (rest: string) => `/tenants/${getStory().tenant.tenant_id}${rest}`
@@ -79,19 +118,25 @@ export function describePolicies(getStory: () => AnalyticsStory): void {
   describe('a policy', () => {
     it('is published after its backtest, and both pages match the API', async () => {
       const { running, page, tenant, email } = getStory()
-      for (let at = 0; at < devices; at += 1) {
+      for (const { subject, label } of labelled) {
+        const name = subject.session_id
+        const isRooted = name.startsWith('rooted')
         const body = toBody(tenant.tenant_id, {
-          device: `rooted-${at}`,
-          session: `rooted-${at}`,
-          signals: rooted,
+          device: name,
+          session: name,
+          signals: isRooted ? (onlyHidden.has(name) ? hidden : rooted) : {},
+          user: isRooted && label === 'legitimate' ? 'the-owner' : name,
         })
         expect((await ingest(running.stack, tenant.hmac_secret, body)).status).toBe(200)
       }
+      await admin(running.stack, 'POST', path('/labels'), labelled)
       const { document, version } = await readPolicy()
       const root = { ...document.categories.root!.signals, magisk_detected: 0 }
       await until('the events are stored', async () => {
-        const { totals } = await read<{ totals: { devices: number } }>('/fleet')
-        return totals.devices >= devices
+        const { outcomes } = await read<{ outcomes: { fraud: number; honest: number } }>(
+          '/rule-performance',
+        )
+        return outcomes.fraud + outcomes.honest === labelled.length
       })
 
       await open('/policies')
@@ -103,9 +148,28 @@ export function describePolicies(getStory: () => AnalyticsStory): void {
       expect(await findViolations(page)).toEqual([])
       const moved = page.getByRole('region', { name: 'Sessions that moved most' })
       expect(await moved.getByRole('row').count()).toBe(devices + 1)
+      const known = page.getByRole('table', { name: 'Fraud caught, honest users harmed' })
+      expect((await known.getByRole('row').allInnerTexts()).map((row) => row.split('\t'))).toEqual([
+        ['Labelled sessions', 'As decided', 'This draft'],
+        ['Fraud caught', '4 of 10: 40 % (17 to 69)', '2 of 10: 20 % (5.7 to 51)'],
+        ['Fraud missed', '6', '8'],
+        ['Honest sessions harmed', '2 of 10: 20 % (5.7 to 51)', '1 of 10: 10 % (1.8 to 40)'],
+        ['Honest users harmed', '1', '1'],
+        [
+          'Money caught, EUR',
+          ...['400.40 of 6,400.40, 6,000.00 missed', '200.20 of 6,400.40, 6,200.20 missed'],
+        ],
+      ])
 
       await button('Publish').click()
-      expect(await page.getByRole('dialog').textContent()).toContain('The backtest of this draft')
+      const lines = await page.getByRole('dialog').getByRole('paragraph').allInnerTexts()
+      expect(lines).toEqual(
+        expect.arrayContaining([
+          expect.stringMatching(/^The backtest of this draft over \d+ events: 0 sessions get an/),
+          '2 known fraud sessions would no longer be caught.',
+          '1 honest session would no longer be harmed.',
+        ]),
+      )
       await page.getByLabel('Reason').fill('hidden by a module of the owner')
       expect(await findViolations(page)).toEqual([])
       await confirmDialog('Publish')
@@ -166,6 +230,49 @@ export function describePolicies(getStory: () => AnalyticsStory): void {
       await button('Discard').click()
       await button('Edit the policy').waitFor()
       expect((await read<{ data: unknown[] }>('/drafts')).data).toEqual([])
+    })
+
+    it('is judged by outcomes: what was caught and missed, whom it harmed, and the money', async () => {
+      const { page } = getStory()
+      await open('/signals?tab=outcomes')
+      const table = page.getByRole('table', { name: 'By flag' })
+      await table.getByRole('cell', { name: 'ROOTED', exact: true }).waitFor()
+      const facts = await page.locator('main dl').innerText()
+      for (const text of [
+        '4 of 10 sessions: 40 % (17 to 69)',
+        '6 sessions',
+        '1 user, in 2 of 10 honest sessions: 20 % (5.7 to 51)',
+        '6,400.40: 400.40 caught, 6,000.00 missed',
+        '20 count; 0 of them name no known session',
+      ]) {
+        expect(facts.split('\n')).toContain(text)
+      }
+      const row = table.getByRole('row', { name: /^ROOTED / })
+      expect(await row.getByRole('cell').allInnerTexts()).toEqual([
+        ...['ROOTED', '4', '40 % (17 to 69)', '2', '20 % (5.7 to 51)', '400.40 EUR'],
+      ])
+      expect(await findViolations(page)).toEqual([])
+      expect(await findOverflow(page)).toBe(0)
+    })
+
+    it('leads to scores that say where they stand in the fleet, on device and alert', async () => {
+      const { page } = getStory()
+      const { data } = await read<{ data: { alert_id: string }[] }>('/alerts?device_id=rooted-0')
+      // Sessions count from the hour after they began, which no test here waits for.
+      for (const place of ['devices/rooted-0', `alerts/${data[0]!.alert_id}`]) {
+        const isRecord = ({ pathname }: URL) =>
+          pathname.startsWith('/admin/v1/') && pathname.endsWith(`/${place}`)
+        await page.route(isRecord, async (route) => {
+          const answer = await route.fetch()
+          const json = (await answer.json()) as { device?: object }
+          Object.assign(json.device ?? json, { risk_percentile: 99.25 })
+          await route.fulfill({ response: answer, json })
+        })
+        await open(`/${place}`)
+        await page.getByText('higher than 99.3 % of your fleet').first().waitFor()
+        expect(await findOverflow(page)).toBe(0)
+        await page.unroute(isRecord)
+      }
     })
 
     it('shows its rules, floors and groups in the form, as the JSON has them', async () => {
@@ -313,15 +420,20 @@ export function describePolicies(getStory: () => AnalyticsStory): void {
       const scores = await read<FleetScores>('/policy/scores?days=30')
       const alertsADay = (at: number) => (countAlerts(scores.counts, at) / scores.days).toFixed(1)
       const draft = page.getByRole('row', { name: /^REVIEW or BLOCK, draft/ })
-      const readDraft = async () => (await draft.getByRole('cell').allInnerTexts()).slice(0, 2)
+      const readDraft = () => draft.getByRole('cell').allInnerTexts()
       expect(countAlerts(scores.counts, from)).toBeGreaterThanOrEqual(devices)
-      expect((await readDraft())[0]).toBe(String(from))
+      const tooFew = 'too few to say'
+      expect(await readDraft()).toEqual([
+        ...[String(from), alertsADay(from), '40 % (17 to 69)', tooFew, '1 in 2 sessions'],
+      ])
       await review.press('End')
       await review.press('ArrowLeft')
       expect(await page.getByLabel('Review from').inputValue()).toBe('99')
       // It takes BLOCK along.
       expect(await page.getByLabel('Block from').inputValue()).toBe('100')
-      expect(await readDraft()).toEqual(['99', alertsADay(99)])
+      expect(await readDraft()).toEqual([
+        ...['99', alertsADay(99), '0 % (0 to 28)', tooFew, '0 in 0 sessions'],
+      ])
       const { x, y, width, height } = (await review.boundingBox())!
       await page.mouse.move(x + width / 2, y + height - 4)
       await page.mouse.down()
@@ -338,15 +450,15 @@ export function describePolicies(getStory: () => AnalyticsStory): void {
     })
 
     it('is suggested from outcomes into a draft only, or the page says what is missing', async () => {
-      const { page } = getStory()
+      const { running, page } = getStory()
       const before = await readPolicy()
       await open('/policies?tab=suggest')
       await button('Suggest a policy').click()
-      await page.getByText('fraud sessions: 0, at least 100 are needed').waitFor()
+      await page.getByText('fraud sessions: 10, at least 100 are needed').waitFor()
       expect(await findViolations(page)).toEqual([])
       // A real report of a fleet with labels: it takes 20,000 sessions, which no test here sends.
       const report = toReport()
-      const { policy, weights } = report.suggestion
+      const { policy, weights, rules } = report.suggestion
       await page.route('**/policy/suggestion?*', (route) =>
         route.fulfill({
           headers: { 'content-type': 'application/x-ndjson' },
@@ -362,9 +474,25 @@ export function describePolicies(getStory: () => AnalyticsStory): void {
       expect(cells.slice(1, 3)).toEqual([String(first!.before), String(first!.after)])
       expect(await findViolations(page)).toEqual([])
       expect(await findOverflow(page)).toBe(0)
+      // What was found becomes a floor and a group of one draft.
+      await button(`Add as a floor: ${rules[0]!.features.join(' + ')}`).click()
+      await page.getByText('The floor is in the draft.').waitFor()
+      await button(`As a group: ${rules[1]!.features.join(' + ')}`).click()
+      await page.getByText('The group is in the draft.').waitFor()
+      const drafts = (await read<{ data: { draft_id: string }[] }>('/drafts')).data
+      expect(drafts.length).toBe(1)
+      const of = `/drafts/${drafts[0]!.draft_id}`
+      const written = JSON.parse((await read<{ text: string }>(of)).text) as Shown['document']
+      expect(written.floors.at(-1)?.signals).toEqual(rules[0]!.floor!.signals)
+      const { groups } = written.categories.ecosystem as Category
+      expect(groups?.at(-1)?.signals).toEqual(pair)
+      await admin(running.stack, 'DELETE', path(of))
       await button('Take as draft').click()
       await page.getByText('valid', { exact: true }).waitFor()
       expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe(policy.name)
+      const stored = (await read<{ data: { draft_id: string }[] }>('/drafts')).data
+      const taken = await read<{ text: string }>(`/drafts/${stored[0]!.draft_id}`)
+      expect(JSON.parse(taken.text)).toEqual(policy)
       expect(await readPolicy()).toEqual(before)
       page.once('dialog', (dialog) => void dialog.accept())
       await button('Discard').click()

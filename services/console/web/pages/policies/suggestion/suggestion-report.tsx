@@ -182,8 +182,8 @@ function Weights({ suggestion: { weights, factor } }: { suggestion: Suggestion }
         fraud 2.7 times as likely beside not fraud, and is {factor.toFixed(1)} points; the true
         effect is in the interval in 95 of 100 cases, and effects of few sessions are drawn towards
         0. “None”: there are enough sessions, and the signal predicts nothing of its own. “Too few”:
-        there are not enough to say, and those that are there allow no more points. {toCount(kept)}{' '}
-        other signals keep their points: too few labelled sessions have them.
+        there are not enough to say, and those there are allow no more points. {toCount(kept)} other
+        signals keep their points: too few labelled sessions have them.
         {changed.some(isVelocity) &&
           ' Velocity rules are named by their flag, “from” the points that they bring today.'}
       </p>
