@@ -5,6 +5,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type ReactNode, useRef } from 'react'
 import { classes } from './classes.ts'
+import { toLeastRem } from './table-width.ts'
 
 export const rowPx = 36
 /** Rows beyond each edge of the view; with a screen of 2,160 px that is 80 rows at most. */
@@ -17,7 +18,7 @@ export type Column<Row> = {
   cell: (row: Row) => ReactNode
   /** Numbers stand at the right. */
   numeric?: boolean
-  /** A CSS width, such as `12rem`. */
+  /** A CSS width, in `rem` or `%`. */
   width?: string
 }
 
@@ -72,7 +73,7 @@ export function Table<Row>({
         aria-label={label}
         aria-rowcount={rows.length + 1}
         className="w-full table-fixed border-separate border-spacing-0"
-        style={{ minWidth }}
+        style={{ minWidth: `max(${minWidth}, ${toLeastRem(columns)}rem)` }}
       >
         <thead>
           <tr aria-rowindex={1}>

@@ -94,7 +94,7 @@ export function Workbench({ tenant }: { tenant: string }) {
         <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
           <h1 className="font-semibold text-xl">Alerts</h1>
           <SavedViews tenant={tenant} />
-          <div className="ml-auto flex flex-wrap items-center gap-2">
+          <div className="ml-auto flex flex-wrap items-center gap-1.5 sm:gap-2">
             <Link
               className={`${buttonClasses()} no-underline!`}
               params={{ tenant }}

@@ -104,7 +104,12 @@ export function Sessions({
   const mayLabel = useMay('analyst')
   const marks = useThresholds(tenant)
   const columns: Column<Session>[] = [
-    { id: 'session', head: 'Session', cell: ({ session_id: id }) => <Id value={id} /> },
+    {
+      id: 'session',
+      head: 'Session',
+      cell: ({ session_id: id }) => <Id most={12} value={id} />,
+      width: '9rem',
+    },
     ...(sessions.some((one) => one.device_id !== undefined) ? [deviceColumn(tenant)] : []),
     {
       id: 'action',
@@ -124,7 +129,7 @@ export function Sessions({
       head: <span title={scoreTexts.device}>Device score</span>,
       numeric: true,
       cell: (one) => one.rasp_score,
-      width: '7rem',
+      width: '6.75rem',
     },
     {
       id: 'flags',
@@ -137,10 +142,14 @@ export function Sessions({
             {flags.join(', ')}
           </Link>
         ),
-      width: '30%',
     },
-    { id: 'start', head: 'Began', cell: (one) => <Time at={one.started_at} />, width: '8rem' },
-    { id: 'last', head: 'Last seen', cell: (one) => <Time at={one.last_seen_at} />, width: '8rem' },
+    { id: 'start', head: 'Began', cell: (one) => <Time at={one.started_at} />, width: '7.5rem' },
+    {
+      id: 'last',
+      head: 'Last seen',
+      cell: (one) => <Time at={one.last_seen_at} />,
+      width: '7.5rem',
+    },
     ...(mayLabel ? [labelColumn(tenant)] : []),
   ]
   return (

@@ -121,7 +121,7 @@ export function NamedChanges({ title, rows }: { title: string; rows: Named[] }) 
       id,
       head: <span title={note}>{head}</span>,
       numeric: true,
-      width: '5.5rem',
+      width: '4.75rem',
       cell: (one: Named) => toCount(one[id]),
     })),
   ]

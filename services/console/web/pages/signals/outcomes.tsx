@@ -100,15 +100,20 @@ function Known({ tenant, outcomes }: { tenant: string; outcomes: Outcomes }) {
 }
 
 const columns: Column<Row>[] = [
-  { id: 'flag', head: 'Flag', cell: ({ flag }) => flag },
+  { id: 'flag', head: 'Flag', cell: ({ flag }) => flag, width: '24%' },
   { id: 'fraud', head: 'Fraud', numeric: true, cell: ({ fraud }) => fraud, width: '5rem' },
-  { id: 'recall', head: 'Of all fraud', cell: ({ recall }) => toRateText(recall), width: '15rem' },
+  {
+    id: 'recall',
+    head: 'Of all fraud',
+    cell: ({ recall }) => toRateText(recall),
+    width: '13.5rem',
+  },
   { id: 'honest', head: 'Honest', numeric: true, cell: ({ honest }) => honest, width: '5rem' },
   {
     id: 'share',
     head: 'Of all honest',
     cell: ({ honest_share: share }) => toRateText(share),
-    width: '15rem',
+    width: '13.5rem',
   },
   {
     id: 'lost',
