@@ -9,6 +9,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
 import { launchBrowser, openPage, type WatchedPage } from '../../support/console/browser.ts'
+import { findSilentPages } from '../../support/console/walk-states.ts'
 import { startProvider, type TestProvider } from '../../support/http/oidc-provider.ts'
 import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-client.ts'
 import { freePortBase, startStack, type TestStack } from '../../support/process/stack.ts'
@@ -407,6 +408,12 @@ describe('every page', () => {
     await page.getByRole('table').first().waitFor()
     expect(await findViolations(page)).toEqual([])
     expect(await findOverflow(page)).toBe(0)
+  })
+
+  it('says that it waits, says that it failed, and fits 320 px meanwhile', async () => {
+    const other = await page.context().newPage()
+    expect(await findSilentPages(other, 'acme')).toEqual([])
+    await other.close()
   })
 
   it('shows at most 80 rows of a long list at once', async () => {

@@ -16,16 +16,21 @@ type Values = Record<string, string>
 
 const pagesFile = new URL('../../../../services/console/web/pages.ts', import.meta.url)
 
+/** The addresses of all pages, with the names of their parameters. */
+export async function listPaths(): Promise<string[]> {
+  // The pages themselves are for a browser; here only their addresses are read.
+  const { pages } = (await import(pagesFile.href)) as { pages: readonly { path: string }[] }
+  return pages.map(({ path }) => path)
+}
+
 /** @throws when a page has a parameter that has no value here */
 export async function listPlaces(
   stack: StackFacts,
   tenant: string,
   emptyTenant: string,
 ): Promise<Place[]> {
-  // Its pages are for a browser; here only their addresses are read.
-  const { pages } = (await import(pagesFile.href)) as { pages: readonly { path: string }[] }
   const values = await readValues(stack, tenant)
-  const places = pages.map(({ path }): Place => {
+  const places = (await listPaths()).map((path): Place => {
     const toAddress = (of: string) =>
       path.replace(/\$(\w+)/g, (_, name: string) => {
         const value = name === 'tenant' ? of : values[name]
