@@ -190,7 +190,7 @@ async function shootWaiting(
     await own.getByRole('main').waitFor()
     await own.evaluate('new Promise((done) => requestAnimationFrame(() => done()))')
     if (state === 'slow') await shoot(own, name, 'loading')
-    const said = own.getByText(/has not answered|could not be loaded/)
+    const said = own.getByText(state === 'slow' ? /has not answered/ : /could not be loaded/)
     // An answer that fails is asked for again first, twice.
     for (let n = 0; n < 8 && (await said.count()) === 0; n++) {
       await own.clock.fastForward(slowMs)
