@@ -167,11 +167,15 @@ export function Sessions({
             {flags.join(', ')}
           </Link>
         ),
-      width: '22%',
     },
     ...(sessions.some((one) => one.users !== undefined) ? [usersColumn(tenant)] : []),
-    { id: 'start', head: 'Began', cell: (one) => <Time at={one.started_at} />, width: '7rem' },
-    { id: 'last', head: 'Last seen', cell: (one) => <Time at={one.last_seen_at} />, width: '7rem' },
+    { id: 'start', head: 'Began', cell: (one) => <Time at={one.started_at} />, width: '6.75rem' },
+    {
+      id: 'last',
+      head: 'Last seen',
+      cell: (one) => <Time at={one.last_seen_at} />,
+      width: '6.75rem',
+    },
     ...(mayLabel ? [labelColumn(tenant)] : []),
   ]
   return (
