@@ -48,7 +48,11 @@ export function AlertDetail({
           {decision.risk_score}
         </span>
         <span className="text-muted empty:hidden" title="Sessions of 30 days, as of the last hour">
-          {toPercentileText(record?.risk_percentile)}
+          {record === undefined && !error ? (
+            <Skeleton className="w-44" />
+          ) : (
+            toPercentileText(record?.risk_percentile)
+          )}
         </span>
         <span className="text-muted" title="Of the signals alone, as the device was answered">
           device score {alert.rasp_score}
