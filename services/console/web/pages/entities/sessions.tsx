@@ -208,7 +208,7 @@ export function Sessions({
           columns={columns}
           heightClass="max-h-96"
           label="Sessions"
-          minWidth="68rem"
+          minWidth="58rem"
           rowKey={({ device_id: device = '', session_id: id }) => `${device} ${id}`}
           rows={sessions}
         />
