@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
 import { launchBrowser, openPage, settle, type WatchedPage } from '../../support/console/browser.ts'
 import { findCutRings, watchShifts } from '../../support/console/page-frame.ts'
+import { findSilentPages } from '../../support/console/walk-states.ts'
 import { startProvider, type TestProvider } from '../../support/http/oidc-provider.ts'
 import { admin, ingest, type Tenant, toBody } from '../../support/http/tenant-client.ts'
 import { freePortBase, startStack, type TestStack } from '../../support/process/stack.ts'
@@ -449,6 +450,12 @@ describe('every page', () => {
       )
     }
     await page.setViewportSize(size)
+  })
+
+  it('says that it waits, says that it failed, and fits 320 px meanwhile', async () => {
+    const other = await page.context().newPage()
+    expect(await findSilentPages(other, 'acme')).toEqual([])
+    await other.close()
   })
 
   it('shows at most 80 rows of a long list at once', async () => {

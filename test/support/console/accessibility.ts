@@ -6,32 +6,96 @@ import type { Page } from 'playwright-core'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-type AxeResult = { violations: { id: string; help: string; nodes: { html: string }[] }[] }
-type Axe = { run: (options: AxeOptions) => Promise<AxeResult> }
-type AxeOptions = { resultTypes: string[]; runOnly?: string[] }
+type Violation = { id: string; help: string; html: string }
 
 /** The rules that judge colours: all others find the same in both themes. */
 const colorRules = ['color-contrast', 'link-in-text-block']
 
+/**
+ * Ways in which texts are coloured that were judged in both themes, by this process. Colours cost
+ * two thirds of a check, and most pages show what others have shown.
+ */
+const judged = new Set<string>()
+
+/**
+ * Finds the texts of a page, keeps them for `judgeColors`, and returns in which ways they are
+ * coloured: by what a style sheet can tell of an element and of all around it.
+ */
+const collectTexts = `(() => {
+  const states = ['disabled', 'aria-invalid', 'aria-current', 'aria-selected', 'aria-disabled', 'data-state']
+  const coloring = /(^|:)(bg|text|font|opacity|brightness|placeholder|accent)-|^cm-|^u-|[^\\x00-\\x7f]|skeleton/
+  const known = new WeakMap()
+  const tell = (element) => {
+    if (element === null) return ''
+    if (known.has(element)) return known.get(element)
+    const tokens = [...element.classList].filter((token) => coloring.test(token))
+    const state = states.filter((name) => element.hasAttribute(name))
+      .map((name) => name + '=' + element.getAttribute(name))
+    const style = element.getAttribute('style') ?? ''
+    if (/color|opacity|background/.test(style)) state.push(style)
+    const own = [...tokens, ...state].join(' ')
+    const around = tell(element.parentElement)
+    const told = own === '' ? around : around + '>' + own
+    known.set(element, told)
+    return told
+  }
+  const texts = new Map()
+  const isText = ({ nodeType, textContent }) => nodeType === Node.TEXT_NODE && textContent.trim() !== ''
+  for (const element of document.body.querySelectorAll('*')) {
+    const { localName } = element
+    const isField = localName === 'input' || localName === 'textarea' || localName === 'select'
+    if (!isField && ![...element.childNodes].some(isText)) continue
+    if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue
+    const isInText = localName === 'a' && [...element.parentElement.childNodes].some(isText)
+    const way = localName + (isInText ? '+' : '') + tell(element)
+    texts.set(way, [...(texts.get(way) ?? []), element])
+  }
+  globalThis.textsOfCheck = texts
+  return [...texts.keys()]
+})()`
+
+/** Runs the other rules on the whole page. */
+const judgeRest = `axe.run({
+  resultTypes: ['violations'],
+  rules: ${JSON.stringify(Object.fromEntries(colorRules.map((id) => [id, { enabled: false }])))},
+}).then(({ violations }) => violations.map(({ id, help, nodes }) => ({ id, help, html: nodes[0].html })))`
+
+/** Judges texts of these ways; `seen` has those that were not behind something else. */
+const judgeColors = (ways: readonly string[]) => `(async () => {
+  const ways = ${JSON.stringify(ways)}
+  const wayOf = new Map(ways.flatMap((way) => textsOfCheck.get(way).slice(0, 3).map((one) => [one, way])))
+  const { violations, passes } = await axe.run([...wayOf.keys()], {
+    elementRef: true,
+    runOnly: ${JSON.stringify(colorRules)},
+  })
+  return {
+    violations: violations.map(({ id, help, nodes }) => ({ id, help, html: nodes[0].html })),
+    seen: passes.flatMap(({ nodes }) => nodes.map(({ element }) => wayOf.get(element))),
+  }
+})()`
+
 /** @returns one line for each violation, with the element */
 export async function findViolations(page: Page): Promise<string[]> {
-  const found: string[] = []
   if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(axe)
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme })
-    const options = {
-      resultTypes: ['violations'],
-      ...(colorScheme === 'dark' ? { runOnly: colorRules } : {}),
-    }
-    const { violations } = await page.evaluate((chosen) => {
-      const { axe: checker } = globalThis as unknown as { axe: Axe }
-      return checker.run(chosen)
-    }, options)
-    for (const { id, help, nodes } of violations) {
-      found.push(`${colorScheme}: ${id}: ${help}: ${nodes[0]?.html.slice(0, 200)}`)
+  const found: string[] = []
+  const note = (theme: string, violations: readonly Violation[]) => {
+    for (const { id, help, html } of violations) {
+      found.push(`${theme}: ${id}: ${help}: ${html.slice(0, 200)}`)
     }
   }
+  note('light', await page.evaluate<Violation[]>(judgeRest))
+  const ways = (await page.evaluate<string[]>(collectTexts)).filter((way) => !judged.has(way))
+  if (ways.length === 0) return found
+  const seen: Set<string>[] = []
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    type Judged = { violations: Violation[]; seen: string[] }
+    const result = await page.evaluate<Judged>(judgeColors(ways))
+    note(colorScheme, result.violations)
+    seen.push(new Set(result.seen))
+  }
   await page.emulateMedia({ colorScheme: 'light' })
+  for (const way of ways) if (seen.every((ofTheme) => ofTheme.has(way))) judged.add(way)
   return found
 }
 

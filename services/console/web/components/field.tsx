@@ -38,7 +38,9 @@ export function Field({
   const id = useId()
   const text = error ?? hint
   return (
-    <div className={inLine ? 'flex flex-wrap items-center gap-1 text-sm' : 'grid gap-1'}>
+    <div
+      className={inLine ? 'flex flex-wrap items-center gap-1 text-sm' : 'grid content-start gap-1'}
+    >
       <label className={inLine ? 'text-muted' : 'wrap-anywhere font-medium'} htmlFor={id}>
         {label}
       </label>

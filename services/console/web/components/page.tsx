@@ -38,7 +38,7 @@ export function Page({
         {action}
         {controls && <div className="ml-auto flex flex-wrap items-center gap-2">{controls}</div>}
       </div>
-      {about && <p className="-mt-2 max-w-2xl text-muted">{about}</p>}
+      {about && <p className="-mt-2 max-w-2xl text-pretty text-muted">{about}</p>}
       {children}
     </div>
   )
@@ -69,11 +69,11 @@ export function Panel({
 /** Names and values below each other. */
 export function Facts({ facts }: { facts: [name: string, value: ReactNode][] }) {
   return (
-    <dl className="grid grid-cols-[fit-content(40%)_1fr] gap-x-6 gap-y-2 px-4 py-3">
+    <dl className="grid grid-cols-[fit-content(42%)_minmax(0,1fr)] gap-x-4 gap-y-2 px-4 py-3 sm:gap-x-6">
       {facts.map(([name, value]) => (
         <div className="contents" key={name}>
           <dt className="text-muted">{name}</dt>
-          <dd className="min-w-0 break-words">{value}</dd>
+          <dd className="wrap-anywhere min-w-0">{value}</dd>
         </div>
       ))}
     </dl>

@@ -1,6 +1,7 @@
 /** Tabs whose choice is in the URL. */
 import { Tabs as Primitive } from 'radix-ui'
 import type { ReactNode } from 'react'
+import { scrollAcross } from './scroll-across.ts'
 import { useUrlState } from './state/url-state.ts'
 
 export function Tabs({
@@ -21,9 +22,11 @@ export function Tabs({
           <Primitive.Trigger
             className={
               '-mb-px h-9 border-transparent border-b-2 font-medium whitespace-nowrap text-muted ' +
-              'hover:text-text data-[state=active]:border-accent data-[state=active]:text-text'
+              'hover:text-text focus-visible:-outline-offset-2 ' +
+              'data-[state=active]:border-accent data-[state=active]:text-text'
             }
             key={id}
+            ref={id === value ? scrollAcross : undefined}
             value={id}
           >
             {label}

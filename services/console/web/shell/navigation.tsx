@@ -4,6 +4,7 @@ import { type ComponentType, Suspense } from 'react'
 import { useTenant } from '../api/tenants.ts'
 import { classes } from '../components/classes.ts'
 import { Icon, type IconName } from '../components/icons.tsx'
+import { scrollAcross } from '../components/scroll-across.ts'
 import { keepPeriod } from '../components/time/periods.ts'
 import { type PagePath, usePages } from './page-list.ts'
 
@@ -85,9 +86,11 @@ export function AdminTabs() {
             aria-current={isHere ? 'page' : undefined}
             className={classes(
               'flex h-10 items-center border-b-2 font-medium whitespace-nowrap no-underline!',
+              'focus-visible:-outline-offset-2',
               isHere ? 'border-accent text-text' : 'border-transparent text-muted hover:text-text',
             )}
             key={path}
+            ref={isHere ? scrollAcross : undefined}
             to={path}
           >
             {name}

@@ -24,6 +24,7 @@ export function Shell({ signedIn }: { signedIn: SignedIn }) {
 
   // A drawer that was used to go somewhere has done its work.
   useEffect(() => setDrawer(false), [pathname])
+  useEffect(() => void import('./cut-texts.ts').then((file) => file.watchCutTexts()), [])
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey)) return

@@ -20,7 +20,7 @@ export function TenantSwitcher({ onOpen }: { onOpen: () => void }) {
       >
         {tenant?.slice(0, 1) ?? '–'}
       </span>
-      <span className="grid min-w-0 flex-1 leading-4">
+      <span className="grid min-w-0 flex-1 grid-cols-[minmax(0,1fr)] leading-4">
         <span className="font-semibold break-all">
           <span className="sr-only">Switch tenant, now </span>
           {tenant ?? (isPending ? '…' : 'No tenant yet')}
@@ -28,7 +28,9 @@ export function TenantSwitcher({ onOpen }: { onOpen: () => void }) {
         {found && (
           <span className="flex items-center gap-1.5 pt-0.5">
             <EnvironmentBadge environment={found.environment} />
-            <span className="truncate text-muted text-xs">{found.name}</span>
+            <span className="truncate text-muted text-xs" title={found.name}>
+              {found.name}
+            </span>
           </span>
         )}
       </span>

@@ -1,6 +1,7 @@
 /** What every table has in common: the region that scrolls, the head, and the cells of a row. */
 import type { ReactNode, RefObject } from 'react'
 import { classes } from '../classes.ts'
+import { toLeastRem } from '../table-width.ts'
 
 export type Column<Row> = {
   id: string
@@ -8,7 +9,7 @@ export type Column<Row> = {
   cell: (row: Row) => ReactNode
   /** Numbers stand at the right. */
   numeric?: boolean
-  /** A CSS width, such as `12rem`. */
+  /** A CSS width, in `rem` or `%`. */
   width?: string
 }
 
@@ -46,7 +47,7 @@ export function TableFrame<Row>({
         aria-label={label}
         aria-rowcount={isCounted ? rowCount + 1 : undefined}
         className="w-full table-fixed border-separate border-spacing-0"
-        style={{ minWidth }}
+        style={{ minWidth: `max(${minWidth}, ${toLeastRem(columns)}rem)` }}
       >
         <thead>
           <tr aria-rowindex={isCounted ? 1 : undefined}>

@@ -5,7 +5,7 @@ import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { toPercentileText } from '#shared/core/outcomes/percentile-text.ts'
 import { ActionBadge, SeverityBadge } from '../../components/badge.tsx'
 import { Panel } from '../../components/page.tsx'
-import { Failed, Skeleton, SkeletonRows } from '../../components/states.tsx'
+import { Failed, Skeleton, SkeletonRows, Waiting } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { RawBody } from '../event/raw-body.tsx'
@@ -48,7 +48,11 @@ export function AlertDetail({
           {decision.risk_score}
         </span>
         <span className="text-muted empty:hidden" title="Sessions of 30 days, as of the last hour">
-          {toPercentileText(record?.risk_percentile)}
+          {record === undefined && !error ? (
+            <Skeleton className="w-44" />
+          ) : (
+            toPercentileText(record?.risk_percentile)
+          )}
         </span>
         <span className="text-muted" title="Of the signals alone, as the device was answered">
           device score {alert.rasp_score}
@@ -74,7 +78,13 @@ export function AlertDetail({
       <Why alert={alert} record={record} />
       {record === undefined ? (
         <Panel>
-          {error ? <Failed error={error} onRetry={onRetry} /> : <SkeletonRows rows={6} />}
+          {error ? (
+            <Failed error={error} onRetry={onRetry} />
+          ) : (
+            <Waiting onRetry={onRetry}>
+              <SkeletonRows rows={6} />
+            </Waiting>
+          )}
         </Panel>
       ) : (
         <More record={record} />

@@ -6,6 +6,7 @@ import { type AlertField, alertFieldNames, alertFields } from '#shared/core/aler
 import { Button } from '../../components/button.tsx'
 import { cutMiddle, Id, IdText } from '../../components/id.tsx'
 import { Facts } from '../../components/page.tsx'
+import { Time } from '../../components/time/time.tsx'
 import { toWords } from '../../components/words.ts'
 import { useMay, useSignedIn } from '../../shell/operator.ts'
 import { ConnectionFact } from '../entities/connection.tsx'
@@ -36,6 +37,7 @@ export function AlertFacts({ alert }: { alert: Alert }) {
   const cells: Partial<Record<AlertField, ReactNode>> = {
     alert_id: <Id value={alert.alert_id} />,
     assignee: <Assignee alert={alert} />,
+    updated_at: <Time at={alert.updated_at} exact />,
     device_id: (
       <Link
         className="break-all"

@@ -5,6 +5,7 @@ import type { ReactNode } from 'react'
 import type { components } from '../../api/schema.ts'
 import { IdText } from '../../components/id.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
+import { Skeleton, Waiting } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { deviceContextQuery } from '../entities/device-query.ts'
 import { PhoneFact } from '../entities/phone-fact.tsx'
@@ -39,7 +40,13 @@ export function Context({ alert, record }: { alert: Alert; record: AlertRecord |
     <>
       <SpikeNote alerts={[alert]} tenant={tenant} />
       <Panel title="Context">
-        {facts.length > 0 && <Facts facts={facts} />}
+        {device.isPending ? (
+          <Waiting onRetry={() => void device.refetch()}>
+            <Skeleton className="m-4 h-52" />
+          </Waiting>
+        ) : (
+          facts.length > 0 && <Facts facts={facts} />
+        )}
         {device.error !== null && (
           <p className="px-4 py-3 text-muted">The device cannot be read at the moment.</p>
         )}

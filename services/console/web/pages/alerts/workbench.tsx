@@ -99,7 +99,7 @@ export function Workbench({ tenant }: { tenant: string }) {
           <Suspense fallback={<FilterButton label="Views" waits />}>
             <SavedViews tenant={tenant} />
           </Suspense>
-          <div className="ml-auto flex flex-wrap items-center gap-2">
+          <div className="ml-auto flex flex-wrap items-center gap-1.5 sm:gap-2">
             <Link
               className={`${buttonClasses()} no-underline!`}
               params={{ tenant }}

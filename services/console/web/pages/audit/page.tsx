@@ -126,7 +126,11 @@ function NoEntries() {
 }
 
 const Hint = () => (
-  <p className="py-2 text-muted">Choose a row to see what it was before and after.</p>
+  <Panel>
+    <Empty title="No entry is chosen">
+      <p>Choose one to see what it was before and after.</p>
+    </Empty>
+  </Panel>
 )
 
 function Entry({ row }: { row: Row }) {

@@ -38,7 +38,7 @@ export function CaseHistory({ record }: { record: CaseRecord }) {
     <>
       <ol className="grid gap-3 px-4 py-3">
         <li className="text-muted">
-          Case <Id value={shown.case_id} />, first alert <Time at={shown.first_alert_at} />
+          First alert <Time at={shown.first_alert_at} />, case <Id value={shown.case_id} />
         </li>
         {all.map(({ key, at, who, text, note }) => (
           <li className="grid gap-1" key={key}>

@@ -53,7 +53,7 @@ export function MoreOfCase({
   return (
     <>
       {(came > 0 || refused) && <Came count={came} isRefused={refused !== undefined} />}
-      <Loaded query={worst} skeleton={<SkeletonRows rows={6} />}>
+      <Loaded query={worst} skeleton={<SkeletonRows rows={13} />}>
         {(alert) =>
           alert && (
             <>

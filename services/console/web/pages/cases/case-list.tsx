@@ -78,7 +78,7 @@ const CaseRow = memo(function CaseRow({
           <span className="w-7 shrink-0 text-right font-semibold" title="Highest risk score">
             {shown.risk_score}
           </span>
-          <span className="text-muted text-sm">{subjectNames[subject.kind]}</span>
+          <span className="text-muted text-sm max-sm:hidden">{subjectNames[subject.kind]}</span>
           <bdi
             className="min-w-0 flex-1 truncate font-mono text-sm"
             title={toVisible(subject.id)}
@@ -86,7 +86,6 @@ const CaseRow = memo(function CaseRow({
           >
             {cutMiddle(toVisible(subject.id), 26)}
           </bdi>
-          {money !== '' && <span className="whitespace-nowrap font-medium text-sm">{money}</span>}
           <span className="text-muted text-sm">
             <Time at={shown.first_alert_at} />
           </span>
@@ -96,6 +95,7 @@ const CaseRow = memo(function CaseRow({
           <span className="min-w-0 flex-1 truncate text-muted text-sm">
             {toFlagNames(shown.flags)}
           </span>
+          {money !== '' && <span className="whitespace-nowrap font-medium text-sm">{money}</span>}
           {assignee !== null && (
             <span className="max-w-24 truncate text-muted text-sm" title={assignee}>
               {assignee.split('@')[0]}

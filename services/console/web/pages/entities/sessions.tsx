@@ -129,7 +129,12 @@ export function Sessions({
   const mayLabel = useMay('analyst')
   const marks = useThresholds(tenant)
   const columns: Column<Session>[] = [
-    { id: 'session', head: 'Session', cell: ({ session_id: id }) => <Id value={id} /> },
+    {
+      id: 'session',
+      head: 'Session',
+      cell: ({ session_id: id }) => <Id most={12} value={id} />,
+      width: '9rem',
+    },
     ...(sessions.some((one) => one.device_id !== undefined) ? [deviceColumn(tenant)] : []),
     {
       id: 'action',
@@ -162,11 +167,15 @@ export function Sessions({
             {flags.join(', ')}
           </Link>
         ),
-      width: '22%',
     },
     ...(sessions.some((one) => one.users !== undefined) ? [usersColumn(tenant)] : []),
-    { id: 'start', head: 'Began', cell: (one) => <Time at={one.started_at} />, width: '7rem' },
-    { id: 'last', head: 'Last seen', cell: (one) => <Time at={one.last_seen_at} />, width: '7rem' },
+    { id: 'start', head: 'Began', cell: (one) => <Time at={one.started_at} />, width: '6.75rem' },
+    {
+      id: 'last',
+      head: 'Last seen',
+      cell: (one) => <Time at={one.last_seen_at} />,
+      width: '6.75rem',
+    },
     ...(mayLabel ? [labelColumn(tenant)] : []),
   ]
   return (
@@ -199,7 +208,7 @@ export function Sessions({
           columns={columns}
           heightClass="max-h-96"
           label="Sessions"
-          minWidth="68rem"
+          minWidth="58rem"
           rowKey={({ device_id: device = '', session_id: id }) => `${device} ${id}`}
           rows={sessions}
         />

@@ -35,7 +35,7 @@ export function Page() {
   const total = entries.data?.pages[0]?.total
   return (
     <Frame
-      about="Every event of a denied device, user, network, operator or country is BLOCK. That of an allowed device or user is ALLOW; an allowed network, operator or country only silences what the service sees of the connection. Deny beats allow. Every edge acts on a change within a second."
+      about="An event of a denied device, user, network, operator or country is BLOCK; one of an allowed device or user is ALLOW. An allowed network, operator or country only keeps the connection from counting. Deny beats allow, and every edge acts on a change within a second."
       action={
         mayChange && (
           <Button icon="plus" look="primary" onClick={() => setAdding(true)}>

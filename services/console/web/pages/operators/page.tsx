@@ -46,13 +46,13 @@ export function Page() {
         </>
       ),
     },
-    { id: 'email', head: 'Email', cell: ({ email }) => email },
-    { id: 'role', head: 'Role', cell: ({ role }) => role, width: '6.5rem' },
-    { id: 'tenants', head: 'Tenants', cell: ({ tenants }) => nameScope(tenants), width: '9rem' },
+    { id: 'email', head: 'Email', cell: ({ email }) => email, width: '26%' },
+    { id: 'role', head: 'Role', cell: ({ role }) => role, width: '6rem' },
+    { id: 'tenants', head: 'Tenants', cell: ({ tenants }) => nameScope(tenants), width: '8rem' },
     {
       id: 'state',
       head: 'State',
-      width: '10rem',
+      width: '8.5rem',
       cell: ({ disabled, password, totp }) =>
         disabled ? (
           <Badge tone="bad">disabled</Badge>
@@ -68,7 +68,7 @@ export function Page() {
       id: 'seen',
       head: 'Signed in',
       cell: ({ last_signed_in_at: at }) => <Time at={at} />,
-      width: '8rem',
+      width: '7rem',
     },
     {
       id: 'change',

@@ -8,6 +8,7 @@ import { classes } from '../../components/classes.ts'
 import { Page as Frame } from '../../components/page.tsx'
 import { Loaded, Skeleton } from '../../components/states.tsx'
 import { TimeRange, useTimeRange } from '../../components/time/time-range.tsx'
+import { openSpikesQuery } from '../signals/open-spikes.ts'
 import { Attention, SpikeBanner } from './attention.tsx'
 import { Connections } from './connections.tsx'
 import { Health } from './health.tsx'
@@ -39,6 +40,8 @@ export function Page() {
       state.status === 'error' || state.data?.telemetry === null ? recoveryMs : false,
     placeholderData: (before) => before,
   })
+  // Asked for at once, so that its banner moves nothing when it comes.
+  useQuery(openSpikesQuery(tenant))
   return (
     <Frame controls={<TimeRange />} title="Overview">
       <Loaded query={overview} skeleton={<Skeleton className="h-96" />}>
@@ -94,7 +97,7 @@ function Shown({ tenant, overview }: { tenant: string; overview: Overview }) {
           itself.
         </p>
       )}
-      <ul className="grid grid-cols-1 gap-3 sm:grid-cols-2 lg:grid-cols-4">
+      <ul className="grid grid-cols-2 gap-3 lg:grid-cols-5">
         <Tile name="Events" pair={telemetry?.events} search={period} page="fleet" tenant={tenant} />
         <Tile
           name="Devices"
@@ -126,7 +129,8 @@ function Shown({ tenant, overview }: { tenant: string; overview: Overview }) {
           tenant={tenant}
         />
         <Tile
-          name="Open alerts, of any time"
+          name="Open alerts"
+          note="of any time"
           pair={{ now: alerts.open }}
           search={{ disposition: 'OPEN' }}
           page="alerts"

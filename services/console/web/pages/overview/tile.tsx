@@ -32,7 +32,7 @@ export function Tile({
   return (
     <li>
       <Link
-        className="grid h-full gap-1 rounded-lg border border-line bg-raised px-4 py-3 text-text no-underline! hover:bg-hover"
+        className="grid h-full content-start gap-1 rounded-lg border border-line bg-raised px-3 py-3 text-text sm:px-4 no-underline! hover:bg-hover"
         search={search}
         params={{ tenant }}
         to={routes[page]}

@@ -4,9 +4,9 @@ import { useParams } from '@tanstack/react-router'
 import { lazy, Suspense } from 'react'
 import { api, ok } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
-import { Page as Frame, Panel } from '../../components/page.tsx'
+import { Page as Frame } from '../../components/page.tsx'
 import { useUrlSearch } from '../../components/state/url-state.ts'
-import { Failed, Skeleton } from '../../components/states.tsx'
+import { Loaded, Skeleton } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { toastFailure } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
@@ -85,13 +85,9 @@ function Policies({ tenant }: { tenant: string }) {
   if (inForce === undefined) {
     return (
       <Frame title="Policies">
-        {policy.error ? (
-          <Panel>
-            <Failed error={policy.error} onRetry={() => void policy.refetch()} />
-          </Panel>
-        ) : (
-          <Skeleton className="h-[36rem]" />
-        )}
+        <Loaded query={policy} skeleton={<Skeleton className="h-[36rem]" />}>
+          {() => null}
+        </Loaded>
       </Frame>
     )
   }

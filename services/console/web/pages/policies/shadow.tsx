@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type AnswerOf, ApiProblem, api, ok } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
-import { Empty, Failed, Loaded, Skeleton } from '../../components/states.tsx'
+import { Empty, Loaded, Skeleton } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { toast, toastFailure } from '../../components/toast.tsx'
 import { useMay } from '../../shell/operator.ts'
@@ -33,14 +33,13 @@ export function ShadowPanel({
         throw error
       }),
   })
-  if (shadow.data === undefined && shadow.error) {
+  if (shadow.data === undefined) {
     return (
-      <Panel>
-        <Failed error={shadow.error} onRetry={() => void shadow.refetch()} />
-      </Panel>
+      <Loaded query={shadow} skeleton={<Skeleton className="h-96" />}>
+        {() => null}
+      </Loaded>
     )
   }
-  if (shadow.data === undefined) return <Skeleton className="h-96" />
   if (shadow.data === null) {
     return (
       <Panel title="Shadow">

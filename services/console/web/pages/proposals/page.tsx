@@ -76,7 +76,8 @@ export function Page() {
           }
         </Loaded>
       </Panel>
-      <FourEyesPanel tenant={tenant} />
+      {/* Below a list of unknown length, so it comes after it: nothing moves. */}
+      {!proposals.isPending && <FourEyesPanel tenant={tenant} />}
     </Frame>
   )
 }

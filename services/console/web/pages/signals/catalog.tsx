@@ -60,7 +60,7 @@ export function Catalog({ tenant }: { tenant: string }) {
   return (
     <Loaded query={catalog}>
       {({ categories, flags }) => (
-        <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,1fr)_18rem]">
+        <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,1fr)_16rem]">
           <Panel>
             <div className="flex flex-wrap gap-2 border-line border-b p-2">
               <input
@@ -172,12 +172,12 @@ const columns = (fleetPending: boolean, performancePending: boolean): Column<Row
       </span>
     ),
   },
-  { id: 'grade', head: 'Grade', width: '7.5rem', cell: ({ grade }) => grade },
+  { id: 'grade', head: 'Grade', width: '5.5rem', cell: ({ grade }) => grade },
   {
     id: 'share',
     head: <span title="of devices in the last 7 days">Share of fleet</span>,
     numeric: true,
-    width: '5.5rem',
+    width: '7.25rem',
     cell: ({ share }) => (share === null ? (fleetPending ? waiting : noData) : toPercent(share)),
   },
   {
@@ -196,7 +196,7 @@ const columns = (fleetPending: boolean, performancePending: boolean): Column<Row
     id: 'lift',
     head: <span title="precision against that of all alerts">Lift</span>,
     numeric: true,
-    width: '5.5rem',
+    width: '5rem',
     cell: ({ performance }) =>
       performance?.lift == null
         ? performancePending

@@ -33,7 +33,7 @@ const columns: Column<Delivery>[] = [
       const state = toShownState(delivery)
       return <Badge tone={deliveryTones[state]}>{state}</Badge>
     },
-    width: '6.25rem',
+    width: '6rem',
   },
   {
     id: 'of',
@@ -50,9 +50,9 @@ const columns: Column<Delivery>[] = [
     head: 'Tries',
     cell: ({ attempts }) => attempts.length,
     numeric: true,
-    width: '4rem',
+    width: '3.75rem',
   },
-  { id: 'last', head: 'Last', cell: lastOutcome, width: '5rem' },
+  { id: 'last', head: 'Last', cell: lastOutcome, width: '4.5rem' },
   {
     id: 'created',
     head: 'Created',

@@ -9,7 +9,7 @@ import { Icon } from '../../components/icons.tsx'
 import { Id } from '../../components/id.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
 import { CodeBlock } from '../../components/secret.tsx'
-import { Failed, Loaded, SkeletonRows } from '../../components/states.tsx'
+import { Failed, Loaded, SkeletonRows, Waiting } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { deliveryTones, toEndText, toShownState } from './delivery-words.ts'
@@ -171,7 +171,9 @@ function Sent({ attempt, request }: { attempt: Attempt; request: RequestQuery })
       {request.error !== null && request.data === undefined ? (
         <Failed error={request.error} onRetry={() => void request.refetch()} />
       ) : request.data === undefined ? (
-        <SkeletonRows rows={4} />
+        <Waiting onRetry={() => void request.refetch()}>
+          <SkeletonRows rows={4} />
+        </Waiting>
       ) : (
         <CodeBlock
           code={writeRequest(attempt, request.data)}

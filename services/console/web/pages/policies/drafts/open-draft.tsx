@@ -4,7 +4,7 @@ import { findChanges } from '#shared/core/policies/policy-changes.ts'
 import { Button } from '../../../components/button.tsx'
 import { Panel } from '../../../components/page.tsx'
 import { useLeaveGuard } from '../../../components/state/leave-guard.ts'
-import { Failed, Refused, Skeleton } from '../../../components/states.tsx'
+import { Loaded, Refused, Skeleton } from '../../../components/states.tsx'
 import { toastFailure } from '../../../components/toast.tsx'
 import { useMay } from '../../../shell/operator.ts'
 import { ChangeList } from '../changes.tsx'
@@ -34,12 +34,10 @@ export function OpenDraft({
     onEnd()
   }
   if (stored === undefined || draft === undefined) {
-    return query.error ? (
-      <Panel>
-        <Failed error={query.error} onRetry={() => void query.refetch()} />
-      </Panel>
-    ) : (
-      <Skeleton className="h-96" />
+    return (
+      <Loaded query={query} skeleton={<Skeleton className="h-96" />}>
+        {() => null}
+      </Loaded>
     )
   }
   if (!mayEdit) return <Review draft={stored} inForce={inForce} />
