@@ -11,6 +11,7 @@ import { useMay } from '../../shell/operator.ts'
 import type { Alert } from '../alert/alert.ts'
 import { Sentence } from '../alert/sentence.tsx'
 import { Listed } from '../entities/listed.tsx'
+import { explanationQuery } from '../event/explanation.ts'
 import { Waterfall } from '../event/why/waterfall.tsx'
 import { Labelled } from '../labels/labelled.tsx'
 import { SpikeNote } from '../signals/spike-note.tsx'
@@ -85,14 +86,25 @@ export function MoreOfCase({
           }
           title="Why, of the worst alert"
         >
-          <Waterfall
-            action={worst.data.decision.action}
-            reasons={worst.data.reasons}
-            score={worst.data.decision.risk_score}
-          />
+          <WhyAlert alert={worst.data} />
         </Panel>
       )}
     </>
+  )
+}
+
+/** The alert has its reasons; values, thresholds and further evidence come with the event's. */
+function WhyAlert({ alert }: { alert: Alert }) {
+  // Without the stored event the reasons stand alone.
+  const { data } = useQuery({ ...explanationQuery(alert.event_id), retry: false })
+  return (
+    <Waterfall
+      action={alert.decision.action}
+      reasons={alert.reasons}
+      score={alert.decision.risk_score}
+      signals={data?.steps.signals}
+      thresholds={data?.steps.thresholds}
+    />
   )
 }
 
