@@ -169,11 +169,12 @@ export function describeAnalytics(getStory: () => AnalyticsStory): void {
       await button('Views').click()
       await page.getByRole('menuitem', { name: 'Save these filters as a view' }).click()
       await page.getByLabel('Name').fill('Rooted')
+      await page.getByLabel('Share it').check()
       await button('Save').click()
       await button('Rooted').waitFor()
       const { data: views } = await read<{ data: object[] }>('/saved-views?kind=events')
       const query = { flag: 'ROOTED', columns: 'event,sdk,risk', by: 'flag' }
-      expect(views).toMatchObject([{ name: 'Rooted', shared: false, query }])
+      expect(views).toMatchObject([{ name: 'Rooted', shared: true, query }])
       await open('/events')
       await button('All of the last day').click()
       await page.getByRole('menuitem', { name: 'Rooted' }).click()

@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { deviceSchema } from '#shared/core/http/api-schemas.ts'
 import { eventPageSchema } from '#shared/core/http/event-schemas.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
+import { createEventCountStore } from '#shared/io/analytics/event-count-store.ts'
 import { createEventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import { type ApiRig, acceptEvent } from '../../support/http/api-rig.ts'
 import { seed } from '../../support/process/seed.ts'
@@ -271,6 +272,11 @@ export function describeEvents(findRig: () => ApiRig): void {
       await expect(bounded.listEvents({ ...query, after: null })).rejects.toMatchObject({
         code: 'query_failed',
       })
+      const count = { tenantId: tenantIds[0]!, filter: {}, by: 'flag', limit: 50 } as const
+      for (const bounds of [{ rowsReadMax: 10 }, { groupsMax: 1 }]) {
+        const { countEvents } = createEventCountStore(clickhouse, bounds)
+        await expect(countEvents(count)).rejects.toMatchObject({ code: 'query_failed' })
+      }
     })
   })
 }

@@ -31,8 +31,13 @@ describe('the filters of the list of events', () => {
 
   it('are each in the query that they open, with their values as parameters', () => {
     const values: Record<string, string> = {
-      ...{ asn: 'AS64500', country: 'de', platform: 'Android 14', min_score: '5', max_score: '9' },
-      ...{ signal, network: '203.0.113.0/24' },
+      asn: 'AS64500',
+      country: 'de',
+      platform: 'Android 14',
+      min_score: '5',
+      max_score: '9',
+      signal,
+      network: '203.0.113.0/24',
     }
     const filters = Object.fromEntries(
       Object.keys(eventFilterFields).flatMap((name) =>
@@ -45,7 +50,11 @@ describe('the filters of the list of events', () => {
     expect(sql).toContain('limit 100')
     expect(parameters).toEqual({
       ...filters,
-      ...{ asn: '64500', country: 'DE', platform: 'android', since: range.from, until: range.to },
+      asn: '64500',
+      country: 'DE',
+      platform: 'android',
+      since: range.from,
+      until: range.to,
     })
     expect(toEventsSql({}, range, null).sql).not.toContain('limit')
     expect(toDevicesSql(filters, { ...range, to: null }).parameters).not.toHaveProperty('until')
