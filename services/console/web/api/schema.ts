@@ -1720,9 +1720,34 @@ export interface paths {
                 200: {
                     content: {
                         "application/json": {
-                            device: components["schemas"]["Device"];
+                            device: {
+                                device_id: string;
+                                first_seen_at: string;
+                                last_seen_at: string;
+                                peak_rasp_score: number;
+                                risk_score: number;
+                                risk_percentile?: number;
+                                platform?: string;
+                                sdk_version?: string;
+                                app_version?: string;
+                                device_model?: string;
+                                connection: components["schemas"]["Connection"] | null;
+                                install: components["schemas"]["DeviceInstall"] | null;
+                                phone?: components["schemas"]["DevicePhone"] | null;
+                                users_seen_on: string[];
+                                users_cursor: string | null;
+                                sessions: components["schemas"]["DeviceSession"][];
+                                sessions_total: number;
+                                sessions_cursor: string | null;
+                            };
                             alerts: {
                                 total: number;
+                                verdicts: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                };
                                 data: {
                                     alert_id: string;
                                     tenant_id: string;
@@ -1787,6 +1812,12 @@ export interface paths {
                             sessions: components["schemas"]["UserSession"][];
                             alerts: {
                                 total: number;
+                                verdicts: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                };
                                 data: {
                                     alert_id: string;
                                     tenant_id: string;
@@ -1853,6 +1884,15 @@ export interface paths {
                                 shared_total: number;
                                 sessions: number;
                             }[];
+                            alerts: {
+                                kind: "device" | "user";
+                                id: string;
+                                risk_score: number;
+                                open: number;
+                                reviewed: number;
+                                false_positive: number;
+                                confirmed: number;
+                            }[];
                             total: number;
                             followed: {
                                 read: number;
@@ -1887,6 +1927,15 @@ export interface paths {
                                 }[];
                                 shared_total: number;
                                 sessions: number;
+                            }[];
+                            alerts: {
+                                kind: "device" | "user";
+                                id: string;
+                                risk_score: number;
+                                open: number;
+                                reviewed: number;
+                                false_positive: number;
+                                confirmed: number;
                             }[];
                             total: number;
                             followed: {
@@ -1925,6 +1974,12 @@ export interface paths {
                             };
                             alerts: {
                                 total: number;
+                                verdicts: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                };
                                 data: {
                                     alert_id: string;
                                     tenant_id: string;
@@ -2189,6 +2244,7 @@ export interface paths {
                             data: {
                                 kind: "tenant"
                                     | "alert"
+                                    | "case"
                                     | "delivery"
                                     | "event"
                                     | "device"
@@ -4549,9 +4605,16 @@ export interface paths {
                     flag?: string;
                     action?: string;
                     signal?: string;
+                    signal_value?: string;
                     platform?: string;
                     app_version?: string;
+                    sdk_version?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
+                    network_kind?: string;
                     min_score?: number;
+                    max_score?: number;
                     limit?: number;
                     cursor?: string;
                 };
@@ -4563,6 +4626,53 @@ export interface paths {
                 200: {
                     content: {
                         "application/json": components["schemas"]["EventPage"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/events/counts": {
+        get: {
+            parameters: {
+                query: {
+                    from?: string;
+                    to?: string;
+                    device_id?: string;
+                    user_id?: string;
+                    session_id?: string;
+                    flag?: string;
+                    action?: string;
+                    signal?: string;
+                    signal_value?: string;
+                    platform?: string;
+                    app_version?: string;
+                    sdk_version?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
+                    network_kind?: string;
+                    min_score?: number;
+                    max_score?: number;
+                    by: "action"
+                        | "flag"
+                        | "signal"
+                        | "signal_value"
+                        | "app_version"
+                        | "sdk_version"
+                        | "platform"
+                        | "country"
+                        | "asn"
+                        | "network_kind"
+                        | "score";
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["EventCounts"];
                     };
                 };
             };
@@ -5916,6 +6026,90 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/second-factor": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+        put: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        required: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/second-factor": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        required: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/operators": {
         get: {
             responses: {
@@ -6071,7 +6265,14 @@ export interface components {
             history: {
                 at: string;
                 actor: string;
-                kind: "reopened" | "judged" | "snoozed" | "woken" | "assigned" | "merged" | "split";
+                kind: "reopened"
+                    | "judged"
+                    | "snoozed"
+                    | "woken"
+                    | "assigned"
+                    | "merged"
+                    | "split"
+                    | "regrouped";
                 details: {
                     [key: string]: unknown;
                 };
@@ -6146,26 +6347,6 @@ export interface components {
                 answer: string | null;
             }[];
         };
-        Device: {
-            device_id: string;
-            first_seen_at: string;
-            last_seen_at: string;
-            peak_rasp_score: number;
-            risk_score: number;
-            risk_percentile?: number;
-            platform?: string;
-            sdk_version?: string;
-            app_version?: string;
-            device_model?: string;
-            connection: components["schemas"]["Connection"] | null;
-            install: components["schemas"]["DeviceInstall"] | null;
-            phone?: components["schemas"]["DevicePhone"] | null;
-            users_seen_on: string[];
-            users_cursor: string | null;
-            sessions: components["schemas"]["Session"][];
-            sessions_total: number;
-            sessions_cursor: string | null;
-        };
         DeviceInstall: {
             provider: "key_attestation" | "app_attest" | "play_integrity" | "none";
             verdict: "verified" | "rejected" | "none";
@@ -6177,6 +6358,24 @@ export interface components {
             phone_id: string;
             confidence: number;
             installs: number;
+        };
+        DeviceSession: {
+            session_id: string;
+            rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
+            started_at: string;
+            last_seen_at: string;
+            rasp_score: number;
+            flags: components["schemas"]["Flag"][];
+            risk_score: number;
+            action: components["schemas"]["Action"];
+            risk_flags: components["schemas"]["Flag"][];
+            platform?: string;
+            sdk_version?: string;
+            app_version?: string;
+            device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
+            users: string[];
+            users_total: number;
         };
         Disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
         Erasure: {
@@ -6245,6 +6444,35 @@ export interface components {
             flags: components["schemas"]["Flag"][];
             reasons: components["schemas"]["Reason"][];
             policy_version: number;
+        };
+        EventCounts: {
+            by: "action"
+                | "flag"
+                | "signal"
+                | "signal_value"
+                | "app_version"
+                | "sdk_version"
+                | "platform"
+                | "country"
+                | "asn"
+                | "network_kind"
+                | "score";
+            all: {
+                events: number;
+                devices: number;
+            };
+            none: {
+                events: number;
+                devices: number;
+            };
+            values: {
+                value: string;
+                label: string;
+                events: number;
+                devices: number;
+            }[];
+            values_total: number;
+            own_filter_left_out: boolean;
         };
         EventExplanation: {
             event: {
@@ -6574,6 +6802,7 @@ export interface components {
                 | "totp_required"
                 | "forbidden"
                 | "scope_missing"
+                | "totp_setup_required"
                 | "step_up_required"
                 | "step_up_refused"
                 | "origin_refused"
@@ -6733,22 +6962,6 @@ export interface components {
             own: boolean;
             updated_at: string;
         };
-        Session: {
-            session_id: string;
-            rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
-            started_at: string;
-            last_seen_at: string;
-            rasp_score: number;
-            flags: components["schemas"]["Flag"][];
-            risk_score: number;
-            action: components["schemas"]["Action"];
-            risk_flags: components["schemas"]["Flag"][];
-            platform?: string;
-            sdk_version?: string;
-            app_version?: string;
-            device_model?: string;
-            connection: components["schemas"]["Connection"] | null;
-        };
         Signal: {
             signal: string;
             name: string;
@@ -6834,6 +7047,7 @@ export interface components {
                 step_up_until: string | null;
             };
             step_up_by: ("code" | "password" | "oidc")[];
+            must_enrol: boolean;
         };
         Tenant: {
             tenant_id: string;

@@ -17,6 +17,12 @@ export const bulkSelectionMax = 1_000
 /** Bulk changes in one answer. */
 export const bulkJobsListedMax = 100
 
+/**
+ * Newest alerts of a device or a user in a list of links whose verdicts are counted: 200 linked ones
+ * and as many in common read 40,000 rows at most, in some 50 ms.
+ */
+export const nodeVerdictsCountedMax = 100
+
 /** Other alerts of a device, or a user, whose verdicts an alert shows: an index has 10,000 in 5 ms. */
 export const verdictsCountedMax = 10_000
 
@@ -62,8 +68,12 @@ export const caseSubjectsMax = 50
 /** Alerts that are split off at once: their ids are 32 kB in a request and in an audit row. */
 export const caseSplitAlertsMax = 1_000
 
-/** Notes of a case, of up to 2,000 characters each, and the newest entries of its history. */
+/** Notes of a case, of up to 2,000 characters each: at most 1.2 MB in one answer. */
 export const notesPerCaseMax = 200
+/**
+ * Entries of a case's history that are kept, the newest, about 300 bytes each: 60 kB. Notes of
+ * judgements are up to 2,000 characters more. The audit log has all changes.
+ */
 export const caseHistoryMax = 200
 
 /** How long a case that `next` handed out is nobody else's; presence renews it. */

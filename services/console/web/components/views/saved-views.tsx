@@ -14,7 +14,15 @@ import { Refused } from '../states.tsx'
 import { toast, toastFailure } from '../toast.tsx'
 import { isSameView, saveView, type ViewKind, viewsQuery } from './views.ts'
 
+type Noun = 'view' | 'query'
+
+const texts = {
+  view: { none: 'Views', removed: 'View', save: 'Save these filters as a view' },
+  query: { none: 'Saved queries', removed: 'Query', save: 'Save this query' },
+}
+
 /**
+ * @param noun what the page calls one
  * @param builtIn views that every tenant has
  * @param query the filters of the page as they are now
  * @param onOpen puts the filters of a view in their place
@@ -22,13 +30,15 @@ import { isSameView, saveView, type ViewKind, viewsQuery } from './views.ts'
 export function SavedViews({
   tenant,
   kind,
-  builtIn,
+  noun = 'view',
+  builtIn = [],
   query: present,
   onOpen,
 }: {
   tenant: string
   kind: ViewKind
-  builtIn: readonly { name: string; query: Search }[]
+  noun?: Noun
+  builtIn?: readonly { name: string; query: Search }[]
   query: Search
   onOpen: (query: Search) => void
 }) {
@@ -52,7 +62,7 @@ export function SavedViews({
       ),
     onSuccess: async (_, { name: removed, query, shared }) => {
       await readAgain()
-      toast(`View ${removed} removed`, {
+      toast(`${texts[noun].removed} ${removed} removed`, {
         onUndo: () => void saveView(tenant, { kind, name: removed, query, shared }).then(readAgain),
       })
     },
@@ -64,7 +74,7 @@ export function SavedViews({
         align="start"
         trigger={
           <Button>
-            <span className="max-w-48 truncate">{name ?? 'Views'}</span>
+            <span className="max-w-48 truncate">{name ?? texts[noun].none}</span>
             <Icon name="down" size={12} />
           </Button>
         }
@@ -75,7 +85,7 @@ export function SavedViews({
             {view.name}
           </MenuItem>
         ))}
-        {saved.length > 0 && <MenuLine />}
+        {builtIn.length > 0 && saved.length > 0 && <MenuLine />}
         {saved.map((view) => (
           <MenuItem key={view.view_id} onSelect={() => onOpen(view.query)}>
             <span className="w-4">{view === shown && <Icon name="check" size={14} />}</span>
@@ -89,21 +99,22 @@ export function SavedViews({
             )}
           </MenuItem>
         ))}
-        {maySave && <MenuLine />}
+        {maySave && builtIn.length + saved.length > 0 && <MenuLine />}
         {!maySave ? null : shown !== undefined && (shown.own || mayRemove) ? (
           <MenuItem onSelect={() => remove.mutate(shown)}>
             <span className="w-4" />
-            Remove this view
+            Remove this {noun}
           </MenuItem>
         ) : (
           <MenuItem onSelect={() => setNaming(true)}>
             <span className="w-4" />
-            Save these filters as a view
+            {texts[noun].save}
           </MenuItem>
         )}
       </Menu>
       {naming && (
         <NameView
+          noun={noun}
           onClose={() => setNaming(false)}
           onSave={(view) => saveView(tenant, { kind, ...view, query: present }).then(readAgain)}
           taken={builtIn.map((view) => view.name)}
@@ -114,10 +125,12 @@ export function SavedViews({
 }
 
 function NameView({
+  noun,
   onClose,
   onSave,
   taken,
 }: {
+  noun: Noun
   onClose: () => void
   onSave: (view: { name: string; shared: boolean }) => Promise<unknown>
   taken: string[]
@@ -131,13 +144,13 @@ function NameView({
     if (name.trim() !== '' && error === undefined) save.mutate({ name: name.trim(), shared })
   }
   return (
-    <Dialog onClose={onClose} open title="Save a view">
+    <Dialog onClose={onClose} open title={`Save a ${noun}`}>
       <form className="grid gap-4" onSubmit={submit}>
         <Input
           autoComplete="off"
           autoFocus
           error={error}
-          hint="A view of yours with this name is replaced."
+          hint={`A ${noun} of yours with this name is replaced.`}
           label="Name"
           maxLength={savedViewNameCharactersMax}
           onChange={({ target }) => setName(target.value)}

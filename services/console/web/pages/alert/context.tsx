@@ -2,12 +2,14 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import type { components } from '../../api/schema.ts'
 import { IdText } from '../../components/id.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { counted } from '../../components/words.ts'
 import { deviceContextQuery } from '../entities/device-query.ts'
 import { PhoneFact } from '../entities/phone-fact.tsx'
+import { PhoneUsers, PhoneVerdicts } from '../entities/phone-verdicts.tsx'
+import { toVerdictText } from '../entities/verdicts.ts'
 import { SpikeNote } from '../signals/spike-note.tsx'
 import type { Alert, AlertRecord } from './alert.ts'
 
@@ -29,6 +31,7 @@ export function Context({ alert, record }: { alert: Alert; record: AlertRecord |
           ['Sessions', known.sessions_total.toLocaleString('en')],
           ['Users on it', <Users key="users" tenant={tenant} users={known.users_seen_on} />],
           ['Phone now', <PhoneFact key="phone" phone={known.phone} tenant={tenant} />],
+          ...toPhoneFacts(tenant, known.phone),
           ['Attestation', toAttestation(known.install)],
         ] satisfies [string, ReactNode][])),
   ]
@@ -45,6 +48,7 @@ export function Context({ alert, record }: { alert: Alert; record: AlertRecord |
   )
 }
 
+type DevicePhone = components['schemas']['DevicePhone']
 type Counts = AlertRecord['others']['device']
 
 function toVerdictFacts({ tenant_id: tenant, entity }: Alert, { others }: AlertRecord) {
@@ -52,7 +56,7 @@ function toVerdictFacts({ tenant_id: tenant, entity }: Alert, { others }: AlertR
     [
       name,
       <Link key={name} params={{ tenant }} search={search} to="/t/$tenant/alerts">
-        {toText(counts)}
+        {toVerdictText(counts)}
       </Link>,
     ] satisfies [string, ReactNode]
   const user = entity.user?.user_id
@@ -64,18 +68,17 @@ function toVerdictFacts({ tenant_id: tenant, entity }: Alert, { others }: AlertR
   ]
 }
 
-/** `31 alerts: 24 confirmed, 2 false positives`; the rest is open or only reviewed. */
-function toText({ open, reviewed, confirmed, false_positive: falsePositive }: Counts): string {
-  const total = open + reviewed + confirmed + falsePositive
-  if (total === 0) return 'none'
-  const parts = [
-    ...(confirmed > 0 ? [`${confirmed.toLocaleString('en')} confirmed`] : []),
-    ...(falsePositive > 0 ? [counted(falsePositive, 'false positive')] : []),
-    ...(open > 0 ? [`${open.toLocaleString('en')} open`] : []),
+/** Of the installs before this one, too: who reinstalls is a new device. */
+function toPhoneFacts(
+  tenant: string,
+  phone: DevicePhone | null | undefined,
+): [string, ReactNode][] {
+  if (phone === null || phone === undefined || phone.installs < 2) return []
+  const { phone_id: phoneId } = phone
+  return [
+    ['Alerts of the phone', <PhoneVerdicts key="alerts" phoneId={phoneId} tenant={tenant} />],
+    ['Users of the phone', <PhoneUsers key="users" phoneId={phoneId} tenant={tenant} />],
   ]
-  return parts.length === 0
-    ? counted(total, 'alert')
-    : `${counted(total, 'alert')}: ${parts.join(', ')}`
 }
 
 type Install = { provider: string; verdict: string; level: string } | null

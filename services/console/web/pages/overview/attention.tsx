@@ -5,11 +5,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { Panel } from '../../components/page.tsx'
+import { SmallTable } from '../../components/rows/small-table.tsx'
+import type { Column } from '../../components/rows/table-frame.tsx'
 import { Empty } from '../../components/states.tsx'
-import type { Column } from '../../components/table.tsx'
 import { openSpikesQuery } from '../signals/open-spikes.ts'
 import type { Overview } from './overview.ts'
-import { SmallTable } from './small-table.tsx'
 
 type Age = Overview['alerts']['open_by_age'][number]
 type Mover = NonNullable<Overview['telemetry']>['movers'][number]

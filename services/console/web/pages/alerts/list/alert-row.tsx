@@ -54,7 +54,9 @@ export const AlertRow = memo(function AlertRow({
       >
         <span className="flex items-center gap-2">
           <SeverityBadge severity={decision.severity} />
-          <span className="font-semibold">{decision.risk_score}</span>
+          <span className="font-semibold" title="Risk score">
+            {decision.risk_score}
+          </span>
           <span className="min-w-0 truncate font-mono text-sm">
             <IdText most={24} value={entity.device.device_id} />
           </span>
