@@ -324,10 +324,20 @@ const casesMade = 20
 
 /** As the server says that a signal rose in the SDK version that the devices have. */
 const spike = {
-  ...{ signal: 'debugger.frida_detected', platform: 'android', sdk_version: '4.2.0' },
-  ...{ started_at: new Date().toISOString(), checked_at: new Date().toISOString(), ended_at: null },
-  ...{ share: 0.4, earlier_share: 0.01, elsewhere_share: 0.02, z_score: 9 },
-  ...{ devices: 24, alerts: 20, device_ids: [], alert_ids: [] },
+  signal: 'debugger.frida_detected',
+  platform: 'android',
+  sdk_version: '4.2.0',
+  started_at: new Date().toISOString(),
+  checked_at: new Date().toISOString(),
+  ended_at: null,
+  share: 0.4,
+  earlier_share: 0.01,
+  elsewhere_share: 0.02,
+  z_score: 9,
+  devices: 24,
+  alerts: 20,
+  device_ids: [],
+  alert_ids: [],
 }
 
 export function describeCases(getStory: () => Story): void {
