@@ -771,7 +771,7 @@ describe('a suggestion', () => {
       /ecosystem\.developer_mode +4 -> 0 .*predicts nothing of its own \(-?\d\.\d\d to /
     expect(text).toMatch(nothing)
     expect(text).toMatch(/review: EUR caught +\d+\.\d\d of \d+\.\d\d, \d+\.\d\d missed +\d/)
-    expect(text).toMatch(/equal alerts: recall +\d+ % \(\d+ to \d+\) +\d+ % \(/)
+    expect(text).toMatch(/equal alerts: recall +[\d.]+ % \([\d.]+ to [\d.]+\) +[\d.]+ % \(/)
     const report = JSON.parse(await di('policy', 'suggest', 'learn', '--json'))
     expect(report.suggestion.policy).toEqual(draft.policy)
     const versions = JSON.parse(await di('policy', 'versions', 'learn', '--json'))
