@@ -2,8 +2,8 @@
 import { Option } from 'commander'
 import { type Answer, change, command, group, read } from './commands.ts'
 import { type CliContext, CliError } from './context.ts'
-import { secondFactorOfAll } from './second-factor.ts'
 import { type Column, toFields, toTime } from './tables.ts'
+import { secondFactorOfAll } from './tenants/second-factor.ts'
 
 type Operator = Answer<'/operators'>['data'][number]
 

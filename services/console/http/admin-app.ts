@@ -10,8 +10,8 @@ import type { Session } from '#shared/io/operators/session-store.ts'
 export type ConsoleApp = ZodApp
 
 /**
- * Who calls: a person with a session, or the bearer of the admin token. `mustEnrol`: the session may
- * do nothing but set up a second factor.
+ * Who calls: a person with a session, or the bearer of the admin token. `mustEnrol`: the session
+ * may do nothing but set up a second factor.
  */
 export type Principal =
   | { kind: 'token' }

@@ -21,8 +21,8 @@ export type EndpointAccess =
   | { who: 'public' }
   /**
    * An operator with a session, whatever the role; never a bearer token. `orFirst`: without a
-   * step-up right after a sign-in, for the first way to. `unenrolled`: also while TOTP must be set up
-   * before anything else.
+   * step-up right after a sign-in, for the first way to. `unenrolled`: also while TOTP must be set
+   * up before anything else.
    */
   | { who: 'session'; stepUp?: true; orFirst?: true; unenrolled?: true }
   /**

@@ -1,6 +1,6 @@
 /**
- * Which sessions must set up a second factor before anything else. A rule is of a tenant, and covers
- * everyone who may see it, or of the whole console. Pure.
+ * Which sessions must set up a second factor before anything else. A rule is of a tenant, and
+ * covers everyone who may see it, or of the whole console. Pure.
  */
 import type { TenantScope } from './roles.ts'
 

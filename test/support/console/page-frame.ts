@@ -1,5 +1,5 @@
-// What a page does around its content: whether parts of it move while it loads, and whether the ring
-// of each control that takes the focus is whole: there is one, and no box cuts it.
+// What a page does around its content: whether parts of it move while it loads, and whether the
+// ring of each control that takes the focus is whole: there is one, and no box cuts it.
 import type { Page } from 'playwright-core'
 
 /** For `addInitScript`: `shift` is the sum of all layout shifts since the page began. */

@@ -7,12 +7,12 @@ import {
 import { webhookEvents } from '#shared/core/deliveries/webhook-events.ts'
 import { type Answer, change, command, group, read } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
-import { secondFactorOfTenant } from '../second-factor.ts'
 import { type Column, toColumns, toFields, toTable, toTime } from '../tables.ts'
 import { apps } from './apps.ts'
 import { installs } from './installs.ts'
 import { rates } from './rates.ts'
 import { retention } from './retention.ts'
+import { secondFactorOfTenant } from './second-factor.ts'
 
 const path = '/tenants/{tenant_id}'
 

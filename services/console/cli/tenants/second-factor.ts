@@ -1,7 +1,7 @@
 /** `di operators second-factor` and `di tenants second-factor`: whom a second factor is asked of. */
-import { type Answer, command } from './commands.ts'
-import { type CliContext, CliError, toTenantPath } from './context.ts'
-import { toFields } from './tables.ts'
+import { type Answer, command } from '../commands.ts'
+import { type CliContext, CliError, toTenantPath } from '../context.ts'
+import { toFields } from '../tables.ts'
 
 type Rule = Answer<'/second-factor'>
 type Options = { require?: true; off?: true }
