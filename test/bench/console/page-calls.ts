@@ -45,6 +45,7 @@ export async function measureCalls(measuring: Measuring): Promise<Figure[]> {
   const postgres = createPostgres(await server.createMigratedDatabase(), {
     role: 'bench',
     log: testLog,
+    statementTimeoutMs: 0,
   })
   try {
     await fillAlerts(postgres, measuring.nowMs)

@@ -5,7 +5,7 @@ import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { toPercentileText } from '#shared/core/outcomes/percentile-text.ts'
 import { ActionBadge, SeverityBadge } from '../../components/badge.tsx'
 import { Panel } from '../../components/page.tsx'
-import { Failed, Skeleton, SkeletonRows } from '../../components/states.tsx'
+import { Failed, Skeleton, SkeletonRows, Waiting } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { RawBody } from '../event/raw-body.tsx'
@@ -69,7 +69,13 @@ export function AlertDetail({
       <Why alert={alert} record={record} />
       {record === undefined ? (
         <Panel>
-          {error ? <Failed error={error} onRetry={onRetry} /> : <SkeletonRows rows={6} />}
+          {error ? (
+            <Failed error={error} onRetry={onRetry} />
+          ) : (
+            <Waiting onRetry={onRetry}>
+              <SkeletonRows rows={6} />
+            </Waiting>
+          )}
         </Panel>
       ) : (
         <More record={record} />

@@ -6,7 +6,7 @@ import { Icon } from '../../components/icons.tsx'
 import { LiveSwitch, useLive } from '../../components/live-switch.tsx'
 import { Menu, MenuItem } from '../../components/menu.tsx'
 import { useUrlSearch } from '../../components/state/url-state.ts'
-import { Empty, Failed, Refused, SkeletonRows } from '../../components/states.tsx'
+import { Empty, Failed, Refused, SkeletonRows, Waiting } from '../../components/states.tsx'
 import { serverNowMs } from '../../components/time/server-clock.ts'
 import { counted } from '../../components/words.ts'
 import { useMay } from '../../shell/operator.ts'
@@ -76,7 +76,9 @@ export function ListPane({
         list.error ? (
           <Failed error={list.error} onRetry={() => void list.refetch()} />
         ) : (
-          <SkeletonRows rows={12} />
+          <Waiting onRetry={() => void list.refetch()}>
+            <SkeletonRows rows={12} />
+          </Waiting>
         )
       ) : alerts.length === 0 ? (
         <NoAlerts isFiltered={Object.keys(filters).length > 0} />

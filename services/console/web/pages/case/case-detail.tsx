@@ -1,7 +1,7 @@
 /** One case: whom it is about and why, its alerts, and what happened to it. */
 import { ActionBadge, SeverityBadge } from '../../components/badge.tsx'
 import { Panel } from '../../components/page.tsx'
-import { Failed, SkeletonRows } from '../../components/states.tsx'
+import { Failed, SkeletonRows, Waiting } from '../../components/states.tsx'
 import { Time, useNowMs } from '../../components/time/time.tsx'
 import { counted } from '../../components/words.ts'
 import { useMay } from '../../shell/operator.ts'
@@ -66,7 +66,13 @@ export function CaseDetail({
       )}
       {record === undefined ? (
         <Panel>
-          {error ? <Failed error={error} onRetry={onRetry} /> : <SkeletonRows rows={8} />}
+          {error ? (
+            <Failed error={error} onRetry={onRetry} />
+          ) : (
+            <Waiting onRetry={onRetry}>
+              <SkeletonRows rows={8} />
+            </Waiting>
+          )}
         </Panel>
       ) : (
         <MoreOfCase judging={judging} key={shown.case_id} onOpen={onOpen} record={record} />

@@ -3,7 +3,7 @@ import { Button, IconButton } from '../../components/button.tsx'
 import { controlClasses } from '../../components/field.tsx'
 import { LiveSwitch } from '../../components/live-switch.tsx'
 import { useUrlSearch, useUrlState } from '../../components/state/url-state.ts'
-import { Empty, Failed, SkeletonRows } from '../../components/states.tsx'
+import { Empty, Failed, SkeletonRows, Waiting } from '../../components/states.tsx'
 import { counted } from '../../components/words.ts'
 import type { Case } from '../case/case.ts'
 import { CaseList } from './case-list.tsx'
@@ -73,7 +73,9 @@ export function QueuePane({
         list.error ? (
           <Failed error={list.error} onRetry={() => void list.refetch()} />
         ) : (
-          <SkeletonRows rows={12} />
+          <Waiting onRetry={() => void list.refetch()}>
+            <SkeletonRows rows={12} />
+          </Waiting>
         )
       ) : cases.length === 0 ? (
         <NoCases isFiltered={isNarrowed(filters)} />
