@@ -18,6 +18,7 @@ import {
 } from '#shared/io/outcomes/risk-percentiles.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { addAlertRoutes } from './alerts/alert-routes.ts'
+import { addAssigneeRoute } from './alerts/assignee-routes.ts'
 import { addBulkRoutes } from './alerts/bulk-routes.ts'
 import { addAlertCsvRoute } from './alerts/csv-routes.ts'
 import { type AlertReads, createAlertReads } from './alerts/read-alerts.ts'
@@ -44,6 +45,7 @@ import { addSearchRoutes } from './entities/search-routes.ts'
 import { addSignalChangeRoute } from './entities/signal-change-routes.ts'
 import { addTimelineRoutes } from './entities/timeline-routes.ts'
 import { addErasureRoutes } from './erasure/erasure-routes.ts'
+import { addEventCountRoute } from './events/event-count-routes.ts'
 import { addEventListRoute } from './events/event-list-routes.ts'
 import { addEventRoutes } from './events/event-routes.ts'
 import type { ConsoleApp } from './http/admin-app.ts'
@@ -74,7 +76,7 @@ import { addRecoveryRoutes } from './recovery/recovery-routes.ts'
 import { addRetentionRoutes } from './retention/retention-routes.ts'
 import { addSavedViewRoutes } from './saved-views/saved-view-routes.ts'
 import { toAdminDocument } from './serve/admin-document.ts'
-import { addPages, type PagesDeps, withoutPrefix } from './serve/serve-pages.ts'
+import { addPages, asksForPage, type PagesDeps, withoutPrefix } from './serve/serve-pages.ts'
 import { addAddressRoutes } from './tenants/address-routes.ts'
 import { addClientAddressRoutes } from './tenants/addresses/client-address-routes.ts'
 import { addCredentialRoutes } from './tenants/credential-routes.ts'
@@ -101,6 +103,7 @@ const routes = [
   addRotationRoutes,
   addInstallRoutes,
   addAlertRoutes,
+  addAssigneeRoute,
   addBulkRoutes,
   addAlertCsvRoute,
   addAlertStreamRoute,
@@ -132,6 +135,7 @@ const routes = [
   addShadowRoutes,
   addEventRoutes,
   addEventListRoute,
+  addEventCountRoute,
   addSignalRoutes,
   addRulePerformanceRoutes,
   addSecretRoutes,
@@ -178,7 +182,12 @@ export async function createConsoleApp(
   http: HttpServerOptions,
 ): Promise<FastifyInstance> {
   const rewriteUrl = (url: string) => withoutPrefix(url, deps.publicUrl())
-  const app = createHttpServer({ ...http, bodyBytesMax: adminBodyBytesMax, rewriteUrl })
+  const app = createHttpServer({
+    ...http,
+    bodyBytesMax: adminBodyBytesMax,
+    rewriteUrl,
+    hasNotFoundPage: asksForPage,
+  })
   const token = createTokenCheck({ ...deps, metrics: http.metrics })
   app.addHook('onClose', token.close)
   const operators = createOperatorParts(deps, http.metrics)

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { unavailable } from '#shared/core/http/problem.ts'
 import type { RevokedSerials } from '#shared/core/installs/revoked-serials.ts'
+import { createEventCountStore } from '#shared/io/analytics/event-count-store.ts'
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
@@ -130,6 +131,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
     hintDelivery: async (hint) => publishTenantHint(requireNats(), hint),
     findEvent: events.findEvent,
     findDecision: events.findDecision,
+    eventCounts: createEventCountStore(clickhouse),
     eventList: createEventListStore(clickhouse, { nowMs: wallMs, monotonicMs: nowMs }),
     history: createHistoryStore(clickhouse),
     users: createUserStore(clickhouse),

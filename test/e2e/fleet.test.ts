@@ -267,8 +267,8 @@ describe('di fleet --history', () => {
 
   it('gives every question of the cookbook rows, and reconciliation agrees', async () => {
     type Question = { name: string; sql: string; parameters: Record<string, string> }
-    const size = ['--history', '90', '--devices', '500', '--seed', '7']
-    const made = await di('fleet', '--json', ...size, '--tenant', 'ninety')
+    const size = ['--history', '42', '--devices', '500', '--seed', '7']
+    const made = await di('fleet', '--json', ...size, '--tenant', 'weeks')
     expect([made.code, made.error]).toEqual([0, ''])
     const { from, to, events, replays, alerts, dispositions, labels } = JSON.parse(made.out) as {
       from: string
@@ -283,7 +283,7 @@ describe('di fleet --history', () => {
     await until('alerts, dispositions and labels are copied to ClickHouse', async () => {
       const tables = ['alerts', 'dispositions', 'labels']
       const sql = `select ${tables.map((name) => `(select count() from ${name})`).join(', ')}`
-      const [counted] = await runSql('ninety', sql, {})
+      const [counted] = await runSql('weeks', sql, {})
       return String(counted) === String([alerts, dispositions, labels])
     })
     const at = (iso: string) => iso.replace('T', ' ').replace('Z', '')
@@ -292,7 +292,7 @@ describe('di fleet --history', () => {
     expect(data.length).toBeGreaterThanOrEqual(26)
     const answers = new Map<string, unknown[][]>()
     for (const { name, sql, parameters } of data) {
-      answers.set(name.slice(3), await runSql('ninety', sql, { ...parameters, ...span }))
+      answers.set(name.slice(3), await runSql('weeks', sql, { ...parameters, ...span }))
     }
     expect([...answers].filter(([, rows]) => rows.length === 0)).toEqual([])
     // Each question is compared row by row in cookbook.test.ts; here with what was made.
@@ -301,7 +301,7 @@ describe('di fleet --history', () => {
     expect(sum('funnel-to-confirmed', 3)).toBe(alerts)
     expect(sum('judging-speed', 1)).toBe(dispositions)
     const [seen] = await runSql(
-      'ninety',
+      'weeks',
       `select uniqExact(device_id), count(),
       uniqExact(device_id, session_id) from events`,
       {},
@@ -313,7 +313,7 @@ describe('di fleet --history', () => {
     ])
     // A copy is no event, and the phone's next event tells of it.
     const [replayed] = await runSql(
-      'ninety',
+      'weeks',
       `select count(), countIf(has(flags, 'REPLAYED')) from (
          select r.event_id, argMin(e.event_id, e.received_at) as next_id
          from replays as r inner join events as e using (device_id)
@@ -323,10 +323,10 @@ describe('di fleet --history', () => {
     )
     expect(replays).toBeGreaterThan(5)
     expect(replayed!.map(Number)).toEqual([replays, replays])
-    const csv = await di('cookbook', 'run', 'ninety', 'judging-speed', '--csv', '--from', from)
+    const csv = await di('cookbook', 'run', 'weeks', 'judging-speed', '--csv', '--from', from)
     expect(csv.out.trimEnd().split('\n')).toHaveLength(answers.get('judging-speed')!.length + 1)
     const week = new Date(Date.parse(from) + 7 * dayMs).toISOString()
-    const path = `/tenants/ninety/reconciliation?from=${from}&to=${week}`
+    const path = `/tenants/weeks/reconciliation?from=${from}&to=${week}`
     const first = await admin<{ data: Hour[] }>(running.stack, 'GET', path)
     expect(first.data.length).toBeGreaterThan(10)
     expect(first.data.filter(({ differences }) => differences.length > 0)).toEqual([])

@@ -16,7 +16,14 @@ import { actorOf, type ConsoleApp, tenantsOf } from '../http/admin-app.ts'
 import { changeOnce } from '../http/answer-once.ts'
 import { alertParams, dispositionBody, tenantParams } from '../http/schemas.ts'
 import { requireTenant } from '../tenants/manage-tenants.ts'
-import { adminAlertPageSchema, alertDetailSchema, assigneeBody, noteBody } from './alert-schemas.ts'
+import {
+  adminAlertPageSchema,
+  alertCountsQuery,
+  alertCountsSchema,
+  alertDetailSchema,
+  assigneeBody,
+  noteBody,
+} from './alert-schemas.ts'
 import type { AlertReads } from './read-alerts.ts'
 import { alertNotFound, showAlert, withWork } from './show-alert.ts'
 
@@ -26,7 +33,7 @@ export type AlertRouteDeps = ExplainDeps & { postgres: Postgres }
 export function addAlertRoutes(
   app: ConsoleApp,
   deps: AlertRouteDeps &
-    Pick<AlertReads, 'listAlerts'> & { findPercentile: RiskPercentiles['find'] },
+    Pick<AlertReads, 'listAlerts' | 'countAlertsBy'> & { findPercentile: RiskPercentiles['find'] },
 ): void {
   const store = createAlertStore(deps.postgres)
   addReads(app, { ...deps, findAlert: store.findAlert })
@@ -36,7 +43,8 @@ export function addAlertRoutes(
 function addReads(
   app: ConsoleApp,
   deps: AlertRouteDeps &
-    Pick<AlertStore, 'listAlerts' | 'findAlert'> & { findPercentile: RiskPercentiles['find'] },
+    Pick<AlertStore, 'listAlerts' | 'findAlert'> &
+    Pick<AlertReads, 'countAlertsBy'> & { findPercentile: RiskPercentiles['find'] },
 ): void {
   app.get(
     '/tenants/:tenant_id/alerts',
@@ -56,6 +64,23 @@ function addReads(
       const ids = page.data.map((alert) => alert.alert_id)
       const work = await readAlertWork(deps.postgres, tenantId, ids)
       return { ...page, data: page.data.map((one) => withWork(one, work.get(one.alert_id))) }
+    },
+  )
+  app.get(
+    '/tenants/:tenant_id/alerts/counts',
+    {
+      schema: {
+        operationId: 'countAlerts',
+        tags: ['Alerts'],
+        summary: 'How many alerts of a filter have each flag, or came from each SDK version',
+        params: tenantParams,
+        querystring: alertCountsQuery,
+        response: { 200: alertCountsSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId }, query: { by, ...filter } }) => {
+      await requireTenant(deps.postgres, tenantId)
+      return { data: await deps.countAlertsBy({ tenantId, filter, by }) }
     },
   )
   app.get(

@@ -1,6 +1,7 @@
 /** Schemas of the alerts of the admin API. */
 
 import { z } from 'zod'
+import { countedBys } from '#shared/core/alerts/alert-filters.ts'
 import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
 import {
   assignmentSchema,
@@ -8,8 +9,10 @@ import {
   noteSchema,
   otherVerdictsSchema,
 } from '#shared/core/alerts/alert-work-schemas.ts'
+import { alertValuesMax } from '#shared/core/base/limits/alerts.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
 import { deliverySchema } from '#shared/core/deliveries/delivery-schema.ts'
+import { adminAlertsQuerySchema } from '#shared/core/http/api-schemas.ts'
 import { riskPercentileSchema } from '#shared/core/http/field-schemas.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 import { emailSchema } from '#shared/core/operators/email-schema.ts'
@@ -22,6 +25,18 @@ export const adminAlertPageSchema = z.object({
   total: z.int().min(0).describe('exact, on all pages'),
   limit: z.int(),
   next_cursor: z.string().nullable().describe('`cursor` of the next page; null on the last one'),
+})
+
+export const alertCountsQuery = adminAlertsQuerySchema.omit({ limit: true, cursor: true }).extend({
+  by: z
+    .enum(countedBys)
+    .describe('counts the alerts of each of its values; a filter of the same name is left out'),
+})
+
+export const alertCountsSchema = z.object({
+  data: z
+    .array(z.object({ value: z.string(), alerts: z.int() }))
+    .describe(`most alerts first, at most ${alertValuesMax} values`),
 })
 
 export type AlertPage = z.infer<typeof adminAlertPageSchema>

@@ -65,7 +65,7 @@ export function addRulePerformanceRoutes(app: ConsoleApp, deps: RulePerformanceD
         response: { 200: prevalenceSpikesSchema },
       },
     },
-    async ({ params: { tenant_id: tenantId }, query: { open } }) => {
+    async ({ params: { tenant_id: tenantId }, query: { open, affected: isAsked } }) => {
       await requireTenant(deps.postgres, tenantId)
       const { listSpikes, findAffected, readCheckedAt } = deps.prevalenceSpikes
       const spikes = await listSpikes({ tenantId, openOnly: open }).catch(reject)
@@ -73,8 +73,10 @@ export function addRulePerformanceRoutes(app: ConsoleApp, deps: RulePerformanceD
       const data = []
       for (const [at, spike] of spikes.entries()) {
         const range = { fromMs: spike.startedAtMs, untilMs: spike.checkedAtMs }
-        const affected =
-          at < listedMax ? await findAffected({ tenantId, ...spike, ...range }).catch(reject) : null
+        const isListed = isAsked && at < listedMax
+        const affected = isListed
+          ? await findAffected({ tenantId, ...spike, ...range }).catch(reject)
+          : null
         data.push(toSpike(spike, affected))
       }
       return { checked_at: checkedAtMs === 0 ? null : toIso(checkedAtMs), data }

@@ -60,6 +60,16 @@ export const prevalenceSpikesQuery = z.strictObject({
     .meta({
       examples: ['true', 'false'],
     }),
+  affected: z
+    .stringbool()
+    .default(true)
+    .describe(
+      'whether the devices and alerts of the ten newest are read now, which takes a query of the ' +
+        'events for each; without, the numbers are those of the last comparison',
+    )
+    .meta({
+      examples: ['true', 'false'],
+    }),
 })
 
 export const prevalenceSpikesSchema = z.object({

@@ -13,7 +13,8 @@ type SignalChanges = Answer<`${typeof devicePath}/signal-changes`>
 type Links = Answer<`${typeof devicePath}/links`>
 type Device = DevicePage & { signal_changes: SignalChanges; links: Links }
 type User = UserPage & { links: Links }
-type Session = DevicePage['device']['sessions'][number]
+/** What sessions of a device and of a user have in common. */
+type Session = Omit<DevicePage['device']['sessions'][number], 'users' | 'users_total'>
 
 /** Rows of each table; `--json` has all that the API answers. */
 const rowsShown = 20

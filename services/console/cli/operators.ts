@@ -2,6 +2,7 @@
 import { Option } from 'commander'
 import { type Answer, change, command, group, read } from './commands.ts'
 import { type CliContext, CliError } from './context.ts'
+import { secondFactorOfAll } from './second-factor.ts'
 import { type Column, toFields, toTime } from './tables.ts'
 
 type Operator = Answer<'/operators'>['data'][number]
@@ -55,6 +56,7 @@ export const operators = group('operators', 'who signs in to the console', [
       context.out(changed, (one) => toFields({ email: one.email, state: toState(one) }))
     },
   ),
+  secondFactorOfAll,
 ])
 
 type Invited = Pick<Answer<'/operators/invitations', 'post'>, 'url' | 'expires_at'>

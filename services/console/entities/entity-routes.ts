@@ -14,6 +14,7 @@ import {
 import { Problem } from '#shared/core/http/problem.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { readAlertWork } from '#shared/io/alerts/alert-work-store.ts'
+import { countVerdicts } from '#shared/io/alerts/verdict-counts.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { HistoryStore } from '#shared/io/devices/history-store.ts'
 import type { LinkStore } from '#shared/io/devices/link-store.ts'
@@ -98,14 +99,20 @@ function addDevice(app: ConsoleApp, deps: BoundedDeps): void {
       if (device === null) {
         throw new Problem('device_not_found', 'There is no telemetry of this device.')
       }
-      const [alerts, toPhone, percentile] = await Promise.all([
-        readAlerts(deps, tenantId, { device_id: deviceId }),
+      const sessionIds = device.sessions.map(({ sessionId }) => sessionId)
+      const [alerts, toPhone, percentile, users] = await Promise.all([
+        readAlerts(deps, tenantId, { kind: 'device', id: deviceId }),
         readPhoneFields(deps.findPhones, { tenantId, deviceIds: [deviceId] }),
         deps.findPercentile({ tenantId, score: device.peakRiskScore }),
+        deps.links.findSessionUsers({ tenantId, deviceId, sessionIds }).catch(reject),
       ])
       const shown = toDevice(device, scopes, { ...toPhone(deviceId), ...percentile })
       // The users of the page are all that it shows: it has no parameter for further ones.
-      return { device: { ...shown, users_cursor: null }, alerts }
+      const sessions = shown.sessions.map((session) => {
+        const named = users.get(session.session_id)
+        return { ...session, users: named?.users ?? [], users_total: named?.total ?? 0 }
+      })
+      return { device: { ...shown, sessions, users_cursor: null }, alerts }
     },
   )
 }
@@ -140,7 +147,7 @@ function addUser(app: ConsoleApp, deps: BoundedDeps): void {
       const devices = found.slice(0, limit)
       const deviceIds = devices.map((device) => device.deviceId)
       const [alerts, toPhone, sessions] = await Promise.all([
-        readAlerts(deps, tenantId, { user_id: userId }),
+        readAlerts(deps, tenantId, { kind: 'user', id: userId }),
         readPhoneFields(deps.findPhones, { tenantId, deviceIds }),
         deps.links
           .listUserSessions({ tenantId, deviceIds, userId, limit: sessionsShownMax })
@@ -175,17 +182,22 @@ function addUser(app: ConsoleApp, deps: BoundedDeps): void {
   )
 }
 
-/** The newest alerts of a device or a user, with the exact total. */
+/** The newest alerts of a device or a user, with exact totals. */
 async function readAlerts(
   { postgres, listAlerts }: BoundedDeps,
   tenantId: string,
-  filter: AlertFilter,
+  { kind, id }: { kind: 'device' | 'user'; id: string },
 ) {
-  const page = await listAlerts({ tenantId, filter, limit: alertsShownMax, after: null })
+  const filter: AlertFilter = kind === 'device' ? { device_id: id } : { user_id: id }
+  const subject = { kind, ids: [id] }
+  const [page, verdicts] = await Promise.all([
+    listAlerts({ tenantId, filter, limit: alertsShownMax, after: null }),
+    countVerdicts(postgres, tenantId, subject),
+  ])
   const ids = page.alerts.map((alert) => alert.alert_id)
   const work = await readAlertWork(postgres, tenantId, ids)
   const data = page.alerts.map((alert) => withWork(alert, work.get(alert.alert_id)))
-  return { total: page.total, data }
+  return { total: page.total, verdicts, data }
 }
 
 const positionSchema = z.tuple([instantMsSchema, idSchema])

@@ -1,7 +1,13 @@
 /** Schemas of devices, users and search in the admin API. */
 import { z } from 'zod'
 import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
-import { linkedMax, sharedShownMax } from '#shared/core/base/limits/entities.ts'
+import { verdictCountsFields, verdictCountsSchema } from '#shared/core/alerts/alert-work-schemas.ts'
+import { nodeVerdictsCountedMax } from '#shared/core/base/limits/alerts.ts'
+import {
+  linkedMax,
+  sessionUsersShownMax,
+  sharedShownMax,
+} from '#shared/core/base/limits/entities.ts'
 import {
   cursorParameter,
   deviceSchema,
@@ -32,6 +38,7 @@ export const userQuery = z.strictObject({
 
 const alertsSchema = z.object({
   total: z.int(),
+  verdicts: verdictCountsSchema,
   data: z.array(operatorAlertSchema).describe(`the newest ${alertsShownMax}`),
 })
 
@@ -50,6 +57,19 @@ export const linksSchema = z.object({
       }),
     )
     .describe(`those with most in common first, at most ${linkedMax}`),
+  alerts: z
+    .array(
+      z.object({
+        kind: z.enum(['device', 'user']),
+        id: z.string(),
+        risk_score: z.int().describe('the highest of these alerts'),
+        ...verdictCountsFields,
+      }),
+    )
+    .describe(
+      `those that have alerts of the one that was asked for, of these, and of the first ` +
+        `${linkedMax} that they share; of each the newest ${nodeVerdictsCountedMax} alerts`,
+    ),
   total: z.int().describe('how many were found'),
   followed: z.object({ read: z.int(), of: z.int() }).describe('users, or devices, with links'),
   complete: z.boolean().describe('false: there may be more, of users or devices seen earlier'),
@@ -58,8 +78,15 @@ export const linksSchema = z.object({
     .describe('false: sessions in common were not searched, or not all'),
 })
 
+const deviceSessionSchema = sessionSchema
+  .extend({
+    users: z.array(z.string()).describe(`users and accounts; at most ${sessionUsersShownMax}`),
+    users_total: z.int(),
+  })
+  .meta({ id: 'DeviceSession' })
+
 export const devicePageSchema = z.object({
-  device: deviceSchema,
+  device: deviceSchema.extend({ sessions: z.array(deviceSessionSchema) }),
   alerts: alertsSchema,
 })
 
@@ -79,15 +106,21 @@ export const searchQuery = z.strictObject({
     .max(256)
     .refine((text) => !text.includes('\0'), 'must not contain NUL')
     .describe(
-      'an id, or the beginning of the id of a tenant, an alert, a device, a user or a phone',
+      'an id, or the beginning of the id of a tenant, an alert, a case, a device, a user or a ' +
+        'phone; a case also by the whole id of its phone, or of a device or user of its alerts',
     ),
   tenant_id: tenantIdSchema.optional().describe('search in this tenant only'),
 })
 
+const foundKinds = [
+  ...(['tenant', 'alert', 'case', 'delivery', 'event'] as const),
+  ...(['device', 'user', 'session', 'phone'] as const),
+] as const
+
 export const searchSchema = z.object({
   data: z.array(
     z.object({
-      kind: z.enum(['tenant', 'alert', 'delivery', 'event', 'device', 'user', 'session', 'phone']),
+      kind: z.enum(foundKinds),
       tenant_id: z.string(),
       id: z.string(),
     }),

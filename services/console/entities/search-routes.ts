@@ -48,7 +48,7 @@ export function addSearchRoutes(
         operationId: 'search',
         tags: ['Entities'],
         summary:
-          'Find tenants, alerts, deliveries, events, devices, users, phones and sessions by id',
+          'Find tenants, alerts, cases, deliveries, events, devices, users, phones and sessions by id',
         querystring: searchQuery,
         response: { 200: searchSchema },
       },

@@ -9,10 +9,19 @@ import type { Session } from '#shared/io/operators/session-store.ts'
 
 export type ConsoleApp = ZodApp
 
-/** Who calls: a person with a session, or the bearer of the admin token. */
+/**
+ * Who calls: a person with a session, or the bearer of the admin token. `mustEnrol`: the session may
+ * do nothing but set up a second factor.
+ */
 export type Principal =
   | { kind: 'token' }
-  | { kind: 'operator'; operator: Operator; session: Session; tokenHash: Buffer }
+  | {
+      kind: 'operator'
+      operator: Operator
+      session: Session
+      tokenHash: Buffer
+      mustEnrol: boolean
+    }
 
 export type OperatorPrincipal = Extract<Principal, { kind: 'operator' }>
 

@@ -14,7 +14,7 @@ import {
   signedInSchema,
   totpSetupSchema,
 } from './operator-schemas.ts'
-import { confirmTotp, startTotp, switchTotpOff } from './second-factor.ts'
+import { confirmTotp, startTotp, switchTotpOff } from './second-factor/second-factor.ts'
 import { sendSignedIn } from './session-routes.ts'
 import { checkPassword, renewToken, requirePasswords, type SignedIn } from './sign-in.ts'
 
@@ -71,6 +71,7 @@ export function addAccountRoutes(app: ConsoleApp, parts: OperatorParts): void {
         operationId: 'removeTotp',
         tags: ['Sessions'],
         summary: 'Switch TOTP off and remove the recovery codes',
+        problems: ['conflict'],
         response: { 204: z.null().describe('nothing') },
       },
     },
@@ -88,7 +89,7 @@ async function changePassword(
   tried: { current: string; password: string; address: string },
 ): Promise<SignedIn> {
   const { postgres, limits } = parts
-  const { operator, session } = principal
+  const { operator, session, mustEnrol } = principal
   const { operatorId, email, name } = operator
   requirePasswords(parts)
   const attempt = limits.beginSignedIn({ operatorId, address: tried.address })
@@ -108,6 +109,6 @@ async function changePassword(
       action: 'operator.password_changed',
       after: { sessions_ended: ended },
     })
-    return { operator, session, token }
+    return { operator, session, token, mustEnrol }
   })
 }

@@ -13,6 +13,7 @@ import {
   findAccessFault,
   seesTenant,
 } from '#shared/core/operators/roles.ts'
+import { mustEnrol } from '#shared/core/operators/second-factor-rule.ts'
 import { isLastUseDue, isSessionValid } from '#shared/core/operators/session-times.ts'
 import { proveConnection } from '#shared/io/http/connection-guard.ts'
 import { createGuessScreen } from '#shared/io/http/guess-screen.ts'
@@ -84,16 +85,21 @@ export function addAuthentication(
   })
 }
 
-/** @throws Problem forbidden, tenant_not_found, step_up_required */
+/** @throws Problem totp_setup_required, forbidden, tenant_not_found, step_up_required */
 function requireAccess(
   access: EndpointAccess,
-  { operator, session }: OperatorPrincipal,
+  { operator, session, mustEnrol: isEnrolFirst }: OperatorPrincipal,
   { params }: FastifyRequest,
   { nowMs, proven }: { nowMs: number; proven: boolean },
 ): void {
   const { role, tenants } = operator
   const { stepUpUntilMs } = session
-  const fault = findAccessFault(access, { role, tenants, stepUpUntilMs }, nowMs)
+  const caller = { role, tenants, stepUpUntilMs, mustEnrol: isEnrolFirst }
+  const fault = findAccessFault(access, caller, nowMs)
+  if (fault === 'enrol') {
+    const detail = 'A second factor is required: set up an authenticator app first.'
+    throw new Problem('totp_setup_required', detail)
+  }
   if (fault === 'role') {
     throw new Problem('forbidden', `This needs the role ${access.who}; yours is ${role}.`)
   }
@@ -128,12 +134,13 @@ function createPrincipalLookup({
     const tokenHash = hashToken(token)
     const hit = await lookUp(tokenHash, address)
     if (hit === null || hit.operator.disabled) return null
-    const { session, operator } = hit
+    const { session, operator, requiredSinceMs } = hit
     const atMs = wallMs()
     if (!isSessionValid(session, atMs)) return null
-    if (!isLastUseDue(session, atMs)) return { kind: 'operator', operator, session, tokenHash }
+    const isEnrolFirst = mustEnrol(operator, session, requiredSinceMs)
+    const found = { kind: 'operator', operator, tokenHash, mustEnrol: isEnrolFirst } as const
+    if (!isLastUseDue(session, atMs)) return { ...found, session }
     await noteSessionUse(postgres, session.sessionId, atMs)
-    const used = { ...session, lastUsedAtMs: atMs }
-    return { kind: 'operator', operator, session: used, tokenHash }
+    return { ...found, session: { ...session, lastUsedAtMs: atMs } }
   }
 }

@@ -15,6 +15,7 @@ import {
   operatorsSchema,
 } from './operator-schemas.ts'
 import { toListedOperator } from './operator-views.ts'
+import { addSecondFactorRoutes } from './second-factor/second-factor-routes.ts'
 import { addSessionRoutes } from './session-routes.ts'
 
 export function addOperatorRoutes(app: ConsoleApp, parts: OperatorParts): void {
@@ -22,6 +23,7 @@ export function addOperatorRoutes(app: ConsoleApp, parts: OperatorParts): void {
   addAccountRoutes(app, parts)
   addInvitationRoutes(app, parts)
   addOidcRoutes(app, parts)
+  addSecondFactorRoutes(app, parts)
   app.get(
     '/operators',
     {

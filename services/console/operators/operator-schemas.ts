@@ -60,6 +60,7 @@ export const signedInSchema = z
     step_up_by: z
       .array(z.enum(['code', 'password', 'oidc']))
       .describe('how this session can step up'),
+    must_enrol: z.boolean().describe('TOTP must be set up before anything else'),
   })
   .meta({ id: 'SignedIn' })
 

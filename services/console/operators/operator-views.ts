@@ -32,11 +32,12 @@ export function toSessionView(session: Session) {
 
 export const toSignedInView = (
   parts: OperatorParts,
-  signedIn: { operator: Operator; session: Session },
+  signedIn: { operator: Operator; session: Session; mustEnrol: boolean },
 ) => ({
   operator: toOperatorView(signedIn.operator),
   session: toSessionView(signedIn.session),
   step_up_by: toStepUpWays(parts, signedIn),
+  must_enrol: signedIn.mustEnrol,
 })
 
 export const toListedOperator = (operator: ListedOperator) => ({

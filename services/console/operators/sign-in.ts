@@ -12,6 +12,7 @@ import {
   toOperatorsId,
   toToken,
 } from '#shared/core/operators/operator-credentials.ts'
+import { mustEnrol } from '#shared/core/operators/second-factor-rule.ts'
 import { stepUpMs } from '#shared/core/operators/session-times.ts'
 import {
   findOperator,
@@ -20,6 +21,7 @@ import {
   type Operator,
   type OperatorSecrets,
 } from '#shared/io/operators/operator-store.ts'
+import { findRequiredSince } from '#shared/io/operators/second-factor-rule-store.ts'
 import {
   insertSession,
   replaceToken,
@@ -31,13 +33,19 @@ import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import type { OperatorPrincipal } from '../http/admin-app.ts'
 import { tooMany } from './attempt-limits.ts'
 import type { OperatorParts } from './operator-deps.ts'
-import { useCode } from './second-factor.ts'
+import { useCode } from './second-factor/second-factor.ts'
 
 /** Where a call comes from. */
 export type Caller = { address: string; userAgent: string }
 
 /** A session as it has just begun, or with its new token: `token` goes into the cookie. */
-export type SignedIn = { operator: Operator; session: Session; token: string }
+export type SignedIn = {
+  operator: Operator
+  session: Session
+  token: string
+  /** TOTP must be set up before anything else. */
+  mustEnrol: boolean
+}
 
 /** `Retry-After` while the queue of hashes is full: about what it takes to empty. */
 const busySeconds = 5
@@ -144,7 +152,8 @@ export async function beginSession(
     action: `operator.${action}`,
     after: { session_id: session.sessionId, address: session.address, by },
   })
-  return { operator, session, token }
+  const requiredSinceMs = await findRequiredSince(tx, operator.operatorId)
+  return { operator, session, token, mustEnrol: mustEnrol(operator, session, requiredSinceMs) }
 }
 
 export type StepUpWay = 'password' | 'code' | 'oidc'
@@ -166,16 +175,18 @@ export function toStepUpWays(
 }
 
 /**
- * Whether a session may set up its first way to step up. Where the identity provider confirms no
- * step-up, the sign-in through it does, for as long as a step-up would.
+ * Whether a session may set TOTP up without a step-up. For as long as a step-up would, a sign-in is
+ * enough where TOTP must be set up right after it, and where the identity provider confirms none.
  */
 export function mayEnrol(
   parts: OperatorParts,
-  signedIn: { operator: Operator; session: Session },
+  signedIn: { operator: Operator; session: Session; mustEnrol: boolean },
 ): boolean {
   const { signedInBy, createdAtMs } = signedIn.session
-  const isFresh = signedInBy === 'oidc' && parts.wallMs() - createdAtMs < stepUpMs
-  return isFresh && parts.oidc?.stepsUp === false && toStepUpWays(parts, signedIn).length === 0
+  if (parts.wallMs() - createdAtMs >= stepUpMs) return false
+  if (signedIn.mustEnrol) return true
+  const hasNoWay = parts.oidc?.stepsUp === false && toStepUpWays(parts, signedIn).length === 0
+  return signedInBy === 'oidc' && hasNoWay
 }
 
 /**
@@ -219,7 +230,7 @@ export async function raiseSession(
   principal: OperatorPrincipal,
   by: StepUpWay,
 ): Promise<SignedIn> {
-  const { operator, session } = principal
+  const { operator, session, mustEnrol: isEnrolFirst } = principal
   const stepUpUntilMs = parts.wallMs() + stepUpMs
   const token = await renewToken(parts, tx, principal, stepUpUntilMs)
   await insertAudit(tx, {
@@ -228,7 +239,8 @@ export async function raiseSession(
     action: 'operator.stepped_up',
     after: { session_id: session.sessionId, by },
   })
-  return { operator, session: { ...session, stepUpUntilMs }, token }
+  const stepped = { ...session, stepUpUntilMs }
+  return { operator, session: stepped, token, mustEnrol: isEnrolFirst }
 }
 
 async function stepUpByCode(

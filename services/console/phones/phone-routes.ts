@@ -3,6 +3,7 @@ import { phoneReadLimits } from '#shared/core/base/limits/entities.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { toPhone } from '#shared/core/identity/phone-answer.ts'
 import { readAlertWork } from '#shared/io/alerts/alert-work-store.ts'
+import { countVerdicts } from '#shared/io/alerts/verdict-counts.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { QueryLimiter } from '#shared/io/http/limit-queries.ts'
 import { correctPhone, listCorrections, undoCorrection } from '#shared/io/identity/correct-phone.ts'
@@ -57,14 +58,15 @@ function addPhone(app: ConsoleApp, { postgres, phones, limited }: PhoneRouteDeps
       const phone = await readPhone({ tenantId, phoneId }).catch(reject)
       if (phone === null) throw new Problem('phone_not_found', 'No install is on this phone.')
       const deviceIds = phone.installs.map(({ deviceId }) => deviceId)
-      const [{ alerts, total }, corrections] = await Promise.all([
+      const [{ alerts, total }, verdicts, corrections] = await Promise.all([
         listPhoneAlerts({ tenantId, deviceIds }),
+        countVerdicts(postgres, tenantId, { kind: 'device', ids: deviceIds }),
         listCorrections(postgres, { tenantId, phoneId, deviceIds }),
       ])
       const ids = alerts.map((alert) => alert.alert_id)
       const work = await readAlertWork(postgres, tenantId, ids)
       const data = alerts.map((alert) => withWork(alert, work.get(alert.alert_id)))
-      return { phone: toPhone(phone), alerts: { total, data }, corrections }
+      return { phone: toPhone(phone), alerts: { total, verdicts, data }, corrections }
     },
   )
 }
@@ -86,7 +88,10 @@ function addCorrection(app: ConsoleApp, { postgres, phones, limited }: PhoneRout
         summary: 'Join an install to a phone, or split it off',
         description:
           'It counts for what is received from now on, and in every answer; alerts keep the phone ' +
-          'that they were raised with. The first install of a phone cannot be split off: split the ' +
+          'that they were raised with. Where cases are of phones, its alerts in the open case of ' +
+          'the phone that it leaves go to the case of the phone that it comes to, as a new alert ' +
+          'would; a case without other alerts goes there as a whole. Closed cases stay, and so ' +
+          'does what was merged or split by hand. An undo does the same. The first install of a phone cannot be split off: split the ' +
           'others.',
         params: tenantParams,
         body: correctionBody,

@@ -1,6 +1,7 @@
 /** Schemas of phones and of their corrections in the admin API. */
 import { z } from 'zod'
 import { operatorAlertSchema } from '#shared/core/alerts/alert-schema.ts'
+import { verdictCountsSchema } from '#shared/core/alerts/alert-work-schemas.ts'
 import { correctionsShownMax, phoneAlertsShownMax } from '#shared/core/base/limits/entities.ts'
 import { noteCharactersMax } from '#shared/core/base/limits/http.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
@@ -50,6 +51,7 @@ export const phonePageSchema = z.object({
   phone: z.object(phoneFields),
   alerts: z.object({
     total: z.int(),
+    verdicts: verdictCountsSchema,
     data: z.array(operatorAlertSchema).describe(`the newest ${phoneAlertsShownMax}`),
   }),
   corrections: z

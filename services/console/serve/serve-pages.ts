@@ -1,14 +1,15 @@
 /**
- * Serves the console's pages beside the admin API: the one document for every page's address, and
- * the files it loads. The prefix of `PUBLIC_URL` is put in when the document is sent, so the pages
+ * Serves the console's pages beside the admin API: the one document for every page's address, the
+ * same with 404 for a browser at an unknown one, and the files it loads. The prefix of `PUBLIC_URL` is put in when the document is sent, so the pages
  * are built once for all. Pages carry a content policy with a nonce; the admin API's answers carry
  * one that allows nothing, and no nonce, so that equal answers are equal.
  */
+import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import helmet from '@fastify/helmet'
 import serveStatic from '@fastify/static'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '#shared/core/http/problem.ts'
 import { sendProblem } from '#shared/io/http/problem-answers.ts'
 import { pagesFolder } from './pages-folder.ts'
@@ -42,9 +43,13 @@ export async function addPages(app: FastifyInstance, deps: PagesDeps): Promise<v
     referrerPolicy: { policy: 'no-referrer' },
     xFrameOptions: { action: 'deny' },
   })
-  app.setNotFoundHandler((_, reply) =>
-    sendProblem(reply, new Problem('not_found', 'There is nothing at this address.')),
-  )
+  app.setNotFoundHandler((request, reply) => {
+    // A cache must not hand the answer for one to the other.
+    reply.header('vary', 'accept')
+    return asksForPage(request)
+      ? sendNotFoundPage(reply, folder, new URL(deps.publicUrl()))
+      : sendProblem(reply, new Problem('not_found', 'There is nothing at this address.'))
+  })
   await app.register(serveStatic, {
     root: join(folder, 'assets'),
     prefix: '/assets/',
@@ -63,7 +68,7 @@ export async function addPages(app: FastifyInstance, deps: PagesDeps): Promise<v
     }
     const options = { schema: { hide: true } as object, helmet: helmetOfPages }
     app.get(path, options, async (_, reply) =>
-      sendDocument(reply, folder, new URL(deps.publicUrl())),
+      sendDocument(reply, folder, new URL(deps.publicUrl()), reply.cspNonce.style),
     )
   }
   for (const name of ['theme.js', 'favicon.svg']) {
@@ -85,11 +90,31 @@ export function withoutPrefix(url: string, publicUrl: string): string {
   return url.slice(prefix.length) || '/'
 }
 
+/**
+ * Whether a browser is led to an address: it names HTML, which no client of the API and no script
+ * or style sheet of a page does. Addresses of the API are answered to clients alone.
+ */
+export const asksForPage = ({ method, url, headers }: FastifyRequest): boolean =>
+  (method === 'GET' || method === 'HEAD') &&
+  !url.startsWith('/admin/v1') &&
+  /\btext\/html\b/.test(headers.accept ?? '')
+
+/** Sends the document with 404: its router shows that there is no such page. */
+function sendNotFoundPage(reply: FastifyReply, folder: string, url: URL): Promise<FastifyReply> {
+  const nonce = randomBytes(nonceBytes).toString('hex')
+  const styleSrc = [...self, `'nonce-${nonce}'`]
+  reply.helmet({
+    contentSecurityPolicy: { useDefaults: false, directives: { ...contentPolicy, styleSrc } },
+  })
+  return sendDocument(reply.code(404), folder, url, nonce)
+}
+
 /** Sends `index.html` with its prefix. @throws Problem not_found while nothing is built */
 async function sendDocument(
   reply: FastifyReply,
   folder: string,
   { protocol, pathname }: URL,
+  nonce: string,
 ): Promise<FastifyReply> {
   const document = await readFile(join(folder, 'index.html'), 'utf8').catch(() => {
     throw new Problem('not_found', 'The pages are not built: run npm run build:console.')
@@ -99,8 +124,11 @@ async function sendDocument(
   if (protocol === 'https:') reply.header('strict-transport-security', 'max-age=31536000')
   return reply
     .type('text/html; charset=utf-8')
-    .send(document.replace('%BASE%', escapeHtml(base)).replace('%NONCE%', reply.cspNonce.style))
+    .send(document.replace('%BASE%', escapeHtml(base)).replace('%NONCE%', nonce))
 }
+
+/** As many as helmet's. */
+const nonceBytes = 16
 
 const escapeHtml = (text: string) =>
   text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)

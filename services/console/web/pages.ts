@@ -47,7 +47,13 @@ export const pages = [
   {
     path: '/t/$tenant/signals',
     load: () => import('./pages/signals/page.tsx'),
-    nav: { name: 'Signals', icon: 'signals' },
+    nav: {
+      name: 'Signals',
+      icon: 'signals',
+      badge: lazy(() =>
+        import('./pages/signals/badge.tsx').then((file) => ({ default: file.SpikeCount })),
+      ),
+    },
   },
   {
     path: '/t/$tenant/lists',

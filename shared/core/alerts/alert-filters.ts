@@ -175,6 +175,14 @@ export const alertFilters = {
     column: 'changed_at',
     test: 'updated',
   },
+  sdk_version: {
+    takes: 'id',
+    description:
+      'alerts whose event came from this version of the SDK; those of older releases have none',
+    column: 'sdk_version',
+    test: 'is',
+    operatorsOnly: true,
+  },
   case_id: {
     takes: 'id',
     description: 'alerts of this case',
@@ -239,6 +247,10 @@ export function listGiven(filter: AlertFilter): GivenFilter[] {
     return value === undefined ? [] : [{ name, entry: alertFilters[name], value }]
   })
 }
+
+/** What alerts are counted by, for people who choose a filter: each is the name of one. */
+export const countedBys = ['flag', 'sdk_version'] as const satisfies readonly FilterName[]
+export type CountedBy = (typeof countedBys)[number]
 
 /** Whether the counters know all filters that are given. */
 export const isCounted = (filter: AlertFilter): boolean =>

@@ -34,12 +34,23 @@ export const assignmentSchema = z.object({
 })
 export type Assignment = z.output<typeof assignmentSchema>
 
-const verdictCountsSchema = z
-  .object({ open: z.int(), reviewed: z.int(), false_positive: z.int(), confirmed: z.int() })
-  .describe('its other alerts by what people said of them, of the newest')
+export const verdictCountsFields = {
+  open: z.int(),
+  reviewed: z.int(),
+  false_positive: z.int(),
+  confirmed: z.int(),
+}
+export const verdictCountsSchema = z
+  .object(verdictCountsFields)
+  .describe('alerts by what people said of them')
+export type VerdictCounts = z.output<typeof verdictCountsSchema>
+
+const otherCountsSchema = verdictCountsSchema.describe(
+  'its other alerts by what people said of them, of the newest',
+)
 export const otherVerdictsSchema = z.object({
-  device: verdictCountsSchema,
-  user: verdictCountsSchema.nullable().describe('null when the alert has no user'),
+  device: otherCountsSchema,
+  user: otherCountsSchema.nullable().describe('null when the alert has no user'),
 })
 export type OtherVerdicts = z.output<typeof otherVerdictsSchema>
 

@@ -1,11 +1,12 @@
 /** When an event raises an alert. */
 import { toAlertId } from '#shared/core/base/ids.ts'
+import { toPlatform } from '#shared/core/devices/platform-name.ts'
 import type { PhoneLink } from '#shared/core/identity/decide-link.ts'
 import { parseNetwork } from '#shared/core/network/address.ts'
 import type { ConnectionColumns } from '#shared/core/network/connection-columns.ts'
 import type { Reason } from '#shared/core/scoring/score.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
-import { readInstall, toPlatform } from '#shared/core/telemetry/install.ts'
+import { readInstall } from '#shared/core/telemetry/install.ts'
 import type { Risk } from '#shared/core/velocity/correlation.ts'
 import { type Decision, type Disposition, initialDisposition } from './dispositions.ts'
 

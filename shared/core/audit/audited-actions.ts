@@ -76,6 +76,7 @@ export const auditedActions = [
   'recovery.applied',
   'saved_view.removed',
   'saved_view.set',
+  'second_factor.set',
   'secrets.rewrapped',
   'session.ended',
   'shared_secret.switched_off',

@@ -2,7 +2,9 @@
  * Into which case an alert falls. Alerts are grouped by phone (of an alert without one by device),
  * by device, or by user (of an alert without one by device), as the tenant has it. New alerts join
  * the subject's case while it is open; a closed one is opened again by an alert within some days
- * of its end; later a new case begins.
+ * of its end; later a new case begins. The phone of an alert is the one that its install is on by
+ * the corrections of analysts: when one moves an install to another phone, its alerts in the open
+ * case of the phone that it leaves follow it.
  */
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
 import type { Decision } from '#shared/core/alerts/dispositions.ts'
@@ -68,6 +70,27 @@ export function decideCase(
   if (present === null) return 'begin'
   if (present.closedAtMs === null) return 'join'
   return atMs - present.closedAtMs < reopenDays * dayMs ? 'reopen' : 'begin'
+}
+
+/** What a correction of a phone does to an open case about the phone that an install leaves. */
+export type RegroupStep = 'stay' | 'rename' | 'merge' | 'move'
+
+/**
+ * What analysts split off keeps its alerts, and is renamed when all are of the install.
+ * @param left.isWhole whether all alerts of the case are of the install
+ * @param left.isThere whether alerts of the phone that it comes to fall into this case already
+ * @param left.hasTarget whether they fall into a case that there is
+ */
+export function decideRegroup(left: {
+  takesAlerts: boolean
+  isWhole: boolean
+  isThere: boolean
+  hasTarget: boolean
+}): RegroupStep {
+  if (left.isThere) return 'stay'
+  if (!left.takesAlerts) return left.isWhole ? 'rename' : 'stay'
+  if (!left.isWhole) return 'move'
+  return left.hasTarget ? 'merge' : 'rename'
 }
 
 /** When an alert that stays OPEN is overdue. */

@@ -108,7 +108,8 @@ const caseEventSchema = z.object({
     .record(z.string(), z.unknown())
     .describe(
       'judged: disposition, alerts, note, label, list; snoozed: until; assigned: from, to; merged: ' +
-        'from, into, alerts; split: from, into, alerts',
+        'from, into, alerts; split: from, into, alerts; regrouped: from, into, alerts, ' +
+        'from_phone_id, phone_id',
     ),
 })
 export const caseNoteSchema = z.object({

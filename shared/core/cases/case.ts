@@ -17,7 +17,7 @@ export type CaseState = (typeof caseStates)[number]
 export const queueStates = ['OPEN', 'SNOOZED', 'CLOSED'] as const
 export type QueueState = (typeof queueStates)[number]
 
-/** What happened to a case; `reopened` is by a new alert. */
+/** What happened to a case; `reopened` is by a new alert, `regrouped` by a correction of a phone. */
 export const caseEventKinds = [
   'reopened',
   'judged',
@@ -26,6 +26,7 @@ export const caseEventKinds = [
   'assigned',
   'merged',
   'split',
+  'regrouped',
 ] as const
 export type CaseEventKind = (typeof caseEventKinds)[number]
 

@@ -11,7 +11,12 @@ import {
 } from './case-rules.ts'
 
 /** An alert that is raised, with its date. */
-export type DatedAlert = { candidate: AlertCandidate; createdAtMs: number }
+export type DatedAlert = {
+  candidate: AlertCandidate
+  createdAtMs: number
+  /** Where analysts put its install; without, the phone that was decided counts. */
+  correctedPhoneId?: string | undefined
+}
 
 /** A case as far as alerts that are raised together change it. */
 export type RaisedCase = {
@@ -40,13 +45,14 @@ export const toSubjectKey = ({ tenantId, subject }: TenantSubject): string =>
   JSON.stringify([tenantId, subject.kind, subject.id])
 
 /** Whom the case of a raised alert is about. */
-export const toRaisedSubject = (
-  { tenantId, deviceId, userId, phone }: AlertCandidate,
+export function toRaisedSubject(
+  { candidate, correctedPhoneId }: Omit<DatedAlert, 'createdAtMs'>,
   rules: CaseRules,
-): TenantSubject => ({
-  tenantId,
-  subject: toCaseSubject({ deviceId, userId, phoneId: phone?.phoneId ?? null }, rules),
-})
+): TenantSubject {
+  const { tenantId, deviceId, userId, phone } = candidate
+  const phoneId = correctedPhoneId ?? phone?.phoneId ?? null
+  return { tenantId, subject: toCaseSubject({ deviceId, userId, phoneId }, rules) }
+}
 
 /**
  * Puts alerts into cases.
@@ -71,7 +77,7 @@ export function raiseIntoCases(
   const groups = new Map<string, Group>()
   const caseIds = alerts.map((alert) => {
     const rules = rulesOf(alert.candidate.tenantId)
-    const about = toRaisedSubject(alert.candidate, rules)
+    const about = toRaisedSubject(alert, rules)
     const key = toSubjectKey(about)
     // Alerts that are raised together are a moment apart: later ones join what the first is in.
     const caseId = bySubject.get(key) ?? place(alert, about, rules)

@@ -264,13 +264,16 @@ const listedParameter = (kind: 'asn' | 'country', description: string, examples:
     .optional()
     .meta({ description, examples })
 
-const asnParameter = (description: string) =>
+export const countryParameter = (description: string) =>
+  listedParameter('country', description, ['DE'])
+
+export const asnParameter = (description: string) =>
   listedParameter('asn', description, ['64500', 'AS64500']).transform((id) =>
     id === undefined ? undefined : Number(id),
   )
 
 /** A network as text; the parsed value has the spelling of those that are stored. */
-const networkParameter = (description: string) =>
+export const networkParameter = (description: string) =>
   z
     .string()
     .max(networkCharactersMax, networkMessage)
@@ -292,7 +295,7 @@ function toFilterParameter({ takes, description }: FilterEntry) {
   if (typeof takes !== 'string') return someOf(takes, description)
   if (takes === 'score') return scoreParameter(description)
   if (takes === 'instant') return instantParameter(description)
-  if (takes === 'country') return listedParameter('country', description, ['DE'])
+  if (takes === 'country') return countryParameter(description)
   if (takes === 'asn') return asnParameter(description)
   if (takes === 'network') return networkParameter(description)
   if (takes === 'id') return idSchema.optional().meta({ description })

@@ -4,14 +4,18 @@ import { eventsPageDefault, eventsPageMax } from '#shared/core/base/limits/rest-
 import { metaCharactersMax } from '#shared/core/base/limits/telemetry.ts'
 import { devicePhoneField } from '#shared/core/identity/phone-schemas.ts'
 import { toConnectionField } from '#shared/core/network/connection-answer.ts'
+import { networkKinds } from '#shared/core/network/network-list.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { flagCodes } from '#shared/core/signals/flag-codes.ts'
 import { categories, serverCategories } from '#shared/core/signals/signal-definition.ts'
 import type { EventFilter } from '#shared/core/telemetry/event-filters.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import {
+  asnParameter,
+  countryParameter,
   cursorParameter,
   instantParameter,
+  networkParameter,
   pageSize,
   scoreParameter,
   someOf,
@@ -96,7 +100,7 @@ const text = (description: string) =>
   z.string().min(1).max(metaCharactersMax).optional().meta({ description })
 
 /** The filters of the event list, by parameter. Parsed, they are an `EventFilter`. */
-const filterParameters = {
+export const eventFilterFields = {
   from: instantParameter(
     'Events received at this instant or later. ISO-8601 with an offset; a date is its midnight in UTC.',
   ),
@@ -111,17 +115,43 @@ const filterParameters = {
     .regex(signalPattern, `must be a category (${allCategories.join(', ')}), a dot and a signal`)
     .optional()
     .meta({
-      description: 'Events in which the client or the service detected this boolean signal.',
+      description:
+        'Events in which the client or the service detected this boolean signal, or that have a value of this signal of another type.',
       examples: ['root.su_binary'],
     }),
+  signal_value: text(
+    'Events in which `signal` has this value, such as `false`, `high` or `3`. It needs `signal`.',
+  ),
   platform: text('Events of this platform; spellings such as `Android 14` are `android`.'),
   app_version: text('Events of this version of the app.'),
+  sdk_version: text('Events of this version of the SDK.'),
+  country: countryParameter(
+    'Events that came from this country, ISO 3166-1 alpha-2. It is the country of the address, which a VPN can choose.',
+  ),
+  asn: asnParameter(
+    'Events that came from the networks of this operator: the number of the autonomous system, as `64500` or `AS64500`.',
+  ),
+  network: networkParameter(
+    'Events that came from this network or one within it, in CIDR notation. Of an address the /24 of IPv4 and the /48 of IPv6 is kept, so a longer prefix is refused.',
+  ),
+  network_kind: someOf(networkKinds, 'Events that came from a network of this kind.'),
   min_score: scoreParameter('Events with this `risk_score` or more.'),
+  max_score: scoreParameter('Events with this `risk_score` or less.'),
 } satisfies { [Name in keyof Required<EventFilter>]: z.ZodType<EventFilter[Name]> }
 
+/** A query with these filters, of which a value is that of a signal. */
+export const withSignal = <Shape extends typeof eventFilterFields>(shape: Shape) =>
+  z.strictObject(shape).refine(
+    (query) => {
+      const { signal, signal_value: value } = query as EventFilter
+      return value === undefined || signal !== undefined
+    },
+    { path: ['signal_value'], message: 'needs signal, whose value it is' },
+  )
+
 /** The query of `GET /v1/di/events`. Instants become milliseconds. */
-export const eventsQuerySchema = z.strictObject({
-  ...filterParameters,
+export const eventsQuerySchema = withSignal({
+  ...eventFilterFields,
   limit: pageSize(
     eventsPageMax,
     eventsPageDefault,

@@ -48,6 +48,7 @@ export const problemCodes = {
   totp_required: [401, 'A one-time code is required'],
   forbidden: [403, 'This is not allowed'],
   scope_missing: [403, 'The API key does not have the scope'],
+  totp_setup_required: [403, 'A second factor must be set up first'],
   step_up_required: [403, 'The password or a code is required again'],
   step_up_refused: [403, 'The password or the code is wrong'],
   origin_refused: [403, 'The request comes from another origin'],

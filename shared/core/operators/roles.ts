@@ -21,9 +21,10 @@ export type EndpointAccess =
   | { who: 'public' }
   /**
    * An operator with a session, whatever the role; never a bearer token. `orFirst`: without a
-   * step-up right after a sign-in through a provider that confirms none, for the first way to.
+   * step-up right after a sign-in, for the first way to. `unenrolled`: also while TOTP must be set up
+   * before anything else.
    */
-  | { who: 'session'; stepUp?: true; orFirst?: true }
+  | { who: 'session'; stepUp?: true; orFirst?: true; unenrolled?: true }
   /**
    * An operator of this role or more, or the bearer token. `allTenants` refuses operators that are
    * limited to some tenants; `stepUp` needs the password or a code again. `guarded`: a change of
@@ -41,6 +42,8 @@ const everyTenantStepUp: EndpointAccess = { who: 'admin', stepUp: true, allTenan
 /** A guarded change by an administrator. */
 const guarded = (kind: GuardedKind): EndpointAccess => ({ ...adminStepUp, guarded: kind })
 const session: EndpointAccess = { who: 'session' }
+/** What signs in and out, and sets up a second factor. */
+const unenrolled: EndpointAccess = { who: 'session', unenrolled: true }
 const anyone: EndpointAccess = { who: 'public' }
 
 /** By method and path below `/admin/v1`. */
@@ -51,14 +54,14 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /session/ways': anyone,
   'POST /session/oidc': anyone,
   'POST /session/oidc/return': anyone,
-  'POST /session/step-up/oidc': session,
-  'POST /session/step-up/oidc/return': session,
-  'GET /session': session,
-  'DELETE /session': session,
-  'POST /session/step-up': session,
+  'POST /session/step-up/oidc': unenrolled,
+  'POST /session/step-up/oidc/return': unenrolled,
+  'GET /session': unenrolled,
+  'DELETE /session': unenrolled,
+  'POST /session/step-up': unenrolled,
   'PUT /session/password': session,
-  'POST /session/totp': { who: 'session', stepUp: true, orFirst: true },
-  'POST /session/totp/confirm': session,
+  'POST /session/totp': { ...unenrolled, stepUp: true, orFirst: true },
+  'POST /session/totp/confirm': unenrolled,
   'DELETE /session/totp': { who: 'session', stepUp: true },
   'GET /sessions': session,
   'DELETE /sessions/:session_id': session,
@@ -70,6 +73,8 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /operators/invitations': everyTenantAdmin,
   'POST /operators/invitations': everyTenantStepUp,
   'POST /operators/invitations/withdraw': everyTenantAdmin,
+  'GET /second-factor': everyTenantAdmin,
+  'PUT /second-factor': everyTenantStepUp,
 
   'GET /audit': everyTenantAdmin,
   'GET /edges': viewer,
@@ -128,6 +133,8 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'POST /tenants/:tenant_id/lists': analyst,
   'DELETE /tenants/:tenant_id/lists/:entry_id': analyst,
 
+  'GET /tenants/:tenant_id/second-factor': viewer,
+  'PUT /tenants/:tenant_id/second-factor': adminStepUp,
   'GET /tenants/:tenant_id/keys': viewer,
   'POST /tenants/:tenant_id/keys': adminStepUp,
   'DELETE /tenants/:tenant_id/keys/:name': adminStepUp,
@@ -182,6 +189,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /sql/views': viewer,
   'GET /sql/cookbook': viewer,
   'GET /tenants/:tenant_id/events': viewer,
+  'GET /tenants/:tenant_id/events/counts': viewer,
   'GET /events/:event_id/explanation': viewer,
   'GET /events/:event_id/body': viewer,
   'GET /tenants/:tenant_id/alerts': viewer,
@@ -198,6 +206,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /tenants/:tenant_id/users/:user_id': viewer,
   'GET /tenants/:tenant_id/users/:user_id/links': viewer,
   'GET /tenants/:tenant_id/users/:user_id/timeline': viewer,
+  'GET /tenants/:tenant_id/alerts/counts': viewer,
   'GET /tenants/:tenant_id/alerts/stream': viewer,
   'GET /tenants/:tenant_id/alerts.csv': viewer,
   'POST /tenants/:tenant_id/alerts/bulk-disposition': { ...analyst, guarded: 'bulk' },
@@ -209,6 +218,7 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
   'GET /alerts/:alert_id': viewer,
   'POST /alerts/:alert_id/disposition': analyst,
   'PUT /alerts/:alert_id/assignee': analyst,
+  'GET /tenants/:tenant_id/assignees': viewer,
   'POST /alerts/:alert_id/notes': analyst,
 
   'GET /tenants/:tenant_id/cases': viewer,
@@ -260,7 +270,7 @@ export const seesTenant = (scope: TenantScope, tenantId: string): boolean =>
   scope === 'all' || scope.includes(tenantId)
 
 /** Why an operator may not call an endpoint, or null when nothing is against it. */
-export type AccessFault = 'role' | 'all_tenants' | 'step_up'
+export type AccessFault = 'enrol' | 'role' | 'all_tenants' | 'step_up'
 
 /**
  * Decides whether a signed-in operator may call an endpoint; the tenant in its path is not looked
@@ -269,10 +279,17 @@ export type AccessFault = 'role' | 'all_tenants' | 'step_up'
  */
 export function findAccessFault(
   access: EndpointAccess,
-  operator: { role: Role; tenants: TenantScope; stepUpUntilMs: number | null },
+  operator: {
+    role: Role
+    tenants: TenantScope
+    stepUpUntilMs: number | null
+    mustEnrol: boolean
+  },
   nowMs: number,
 ): AccessFault | null {
   if (access.who === 'public') return null
+  const isUnenrolled = access.who === 'session' && access.unenrolled === true
+  if (operator.mustEnrol && !isUnenrolled) return 'enrol'
   if (access.who !== 'session') {
     if (!includesRole(operator.role, access.who)) return 'role'
     if (access.allTenants === true && operator.tenants !== 'all') return 'all_tenants'

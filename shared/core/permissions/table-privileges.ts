@@ -138,6 +138,7 @@ export const postgresPrivileges = {
         ],
         ...['shadow_policies', 'shadow_policy_changes', 'verdict_keys'],
         ...['operators', 'operator_sessions', 'operator_recovery_codes', 'operator_invitations'],
+        'second_factor_rules',
       ].map((table) => [table, change]),
     ),
     audit_log: ['select', writeAudit],

@@ -1,4 +1,5 @@
 /** The filters of lists of events, as parsed from a query. Several flags or actions mean any. */
+import type { NetworkKind } from '#shared/core/network/network-list.ts'
 import type { Action } from '#shared/core/scoring/score.ts'
 import type { Flag } from '#shared/core/signals/flag-codes.ts'
 
@@ -15,12 +16,22 @@ export type EventFilter = {
   flag?: Flag[] | undefined
   /** Decided. */
   action?: Action[] | undefined
-  /** `category.signal` of a boolean signal that was detected. */
+  /** `category.signal` of a boolean signal that was detected, or of another one that has a value. */
   signal?: string | undefined
+  /** The signal has this value, as text; then `signal` says which. */
+  signal_value?: string | undefined
   platform?: string | undefined
   app_version?: string | undefined
-  /** The risk score, at least. */
+  sdk_version?: string | undefined
+  /** Of the connection: ISO 3166-1 alpha-2. */
+  country?: string | undefined
+  asn?: number | undefined
+  /** In CIDR notation, no narrower than what is stored. */
+  network?: string | undefined
+  network_kind?: NetworkKind[] | undefined
+  /** The risk score, at least and at most. */
   min_score?: number | undefined
+  max_score?: number | undefined
 }
 
 /**

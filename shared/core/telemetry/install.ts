@@ -13,17 +13,6 @@ export type Install = {
   deviceModel: string
 }
 
-/**
- * The platform in one spelling, as the views of the database `analytics` have it: SDKs spell it in
- * several ways.
- * @returns `android`, `ios`, or another in lower case
- */
-export function toPlatform(sent: string): string {
-  const platform = sent.toLowerCase().trim()
-  if (platform.startsWith('android')) return 'android'
-  return /^(?:ios|iphone|ipad)/.test(platform) ? 'ios' : platform
-}
-
 /** Reads the facts; the first place that has a text counts. */
 export function readInstall(body: Telemetry): Install {
   const { sdk_meta: meta } = body

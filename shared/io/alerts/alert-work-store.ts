@@ -15,6 +15,7 @@ import { canBeStored } from './find-alert.ts'
 import { setAssignees } from './set-assignees.ts'
 import { lockAlert } from './set-disposition.ts'
 import { nextChange } from './set-dispositions.ts'
+import { toVerdictCounts } from './verdict-counts.ts'
 
 /** What the list shows beside an alert. */
 export type AlertWork = { assignee: string | null; notes: number; case_id: string | null }
@@ -106,16 +107,8 @@ export async function countOtherVerdicts(
   { tenantId, alertId, hasUser }: { tenantId: string; alertId: string; hasUser: boolean },
 ): Promise<OtherVerdicts> {
   const { rows } = await db.query<VerdictRow>(verdictsSql, [tenantId, alertId])
-  const countsOf = (subject: VerdictRow['subject']) => {
-    const count = (disposition: Disposition) =>
-      rows.find((row) => row.subject === subject && row.disposition === disposition)?.alerts ?? 0
-    return {
-      open: count('OPEN'),
-      reviewed: count('REVIEWED'),
-      false_positive: count('FALSE_POSITIVE'),
-      confirmed: count('CONFIRMED'),
-    }
-  }
+  const countsOf = (subject: VerdictRow['subject']) =>
+    toVerdictCounts(rows.filter((row) => row.subject === subject))
   return { device: countsOf('device'), user: hasUser ? countsOf('user') : null }
 }
 

@@ -26,6 +26,7 @@ import {
   type Bounds,
   type ListParts,
   newestFirst,
+  toBounds,
   toPageConditions,
   toSqlTime,
 } from './alert-query.ts'
@@ -47,10 +48,7 @@ export function toFilteredSql(
 ): ListParts {
   const sources = toSources(query, bind)
   const toTotal = () => {
-    const all = [
-      `created_at >= ${bind(toSqlTime(bounds.span.fromMs), 'timestamptz')}`,
-      `created_at < ${bind(toSqlTime(bounds.span.toMs), 'timestamptz')}`,
-    ]
+    const all = toSpanConditions(bounds, bind)
     return sources.map((source) => `(select count(*) ${toFrom(source, all)})`).join(' + ')
   }
   const toPage = () => {
@@ -67,6 +65,19 @@ export function toFilteredSql(
     ) as found`
   }
   return { toTotal, toPage }
+}
+
+const toSpanConditions = ({ span }: Bounds, bind: Bind): string[] => [
+  `created_at >= ${bind(toSqlTime(span.fromMs), 'timestamptz')}`,
+  `created_at < ${bind(toSqlTime(span.toMs), 'timestamptz')}`,
+]
+
+/** The rows of a selection, whatever its page: a query of some columns. */
+export function toMatchingSql(selection: AlertSelection, columns: string, bind: Bind): string {
+  const all = toSpanConditions(toBounds({ ...selection, after: null, limit: 1 }), bind)
+  return toSources(selection, bind)
+    .map((source) => `(select ${columns} ${toFrom(source, all, columns)})`)
+    .join(' union all ')
 }
 
 /**
@@ -100,15 +111,16 @@ const isChangedSince = (since: string): string => `greatest(created_at, changed_
 /** Rows of one index. `isFew`: sorted after they are found, since its order is not that of lists. */
 type Source = { where: string[]; isFew: boolean }
 
-function toFrom({ where, isFew }: Source, times: string[]): string {
+function toFrom({ where, isFew }: Source, times: string[], columns = 'alert_id'): string {
   const found = ['tenant_id = $1', ...where]
   if (!isFew) return `from alerts where ${[...found, ...times].join(' and ')}`
   // The fence keeps the planner from walking the whole list by its times for a few rows.
-  return `from (select created_at, alert_id from alerts where ${found.join(' and ')} offset 0) as few
-    where ${times.join(' and ')}`
+  return `from (
+      select created_at, ${columns} from alerts where ${found.join(' and ')} offset 0
+    ) as few where ${times.join(' and ')}`
 }
 
-function toSources({ filter = {}, alertIds }: AlertQuery, bind: Bind): Source[] {
+function toSources({ filter = {}, alertIds }: AlertSelection, bind: Bind): Source[] {
   const given = listGiven(filter).filter((one) => !isUnassigned(one.entry, one.value))
   const where = toConditions(filter, bind)
   if (alertIds !== undefined) where.push(`alert_id = any(${bind([...alertIds], 'text[]')})`)

@@ -5,12 +5,14 @@
  */
 import { hash } from 'node:crypto'
 import { type AlertRow, toAlert } from '#shared/core/alerts/alert.ts'
+import type { AlertFilter, CountedBy } from '#shared/core/alerts/alert-filters.ts'
 import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { alertValuesMax } from '#shared/core/base/limits/alerts.ts'
 import { alertsPageMax } from '#shared/core/base/limits/rest-api.ts'
 import type { Queryable, Sql } from '#shared/io/postgres/postgres.ts'
 import { type AlertPosition, type AlertQuery, newestFirst, toBounds } from './alert-query.ts'
 import { toCountedSql } from './counted-alerts-sql.ts'
-import { isOfCounters, toFilteredSql, toPageBySeq } from './filtered-alerts-sql.ts'
+import { isOfCounters, toFilteredSql, toMatchingSql, toPageBySeq } from './filtered-alerts-sql.ts'
 
 export type UncountedPage = {
   /** Newest first: by `created_at`, then `alert_id`, both descending; or ascending by `seq`. */
@@ -113,4 +115,39 @@ function toParts(query: AlertQuery) {
     order: newestFirst,
     values,
   }
+}
+
+export type ValueCount = { value: string; alerts: number }
+
+/** Of each: the column, and how the values of a row are found in it. */
+const countedValues: Record<CountedBy, { column: string; from: string }> = {
+  flag: { column: 'flags', from: 'cross join lateral jsonb_array_elements_text(flags) as value' },
+  sdk_version: {
+    column: 'sdk_version',
+    from: 'cross join lateral (select sdk_version as value) as own',
+  },
+}
+
+/**
+ * Counts the alerts of a filter by a value that they have, as a menu shows it that chooses one: for
+ * each value the length of the list that choosing it alone opens. A filter of the same name is left
+ * out, since the menu changes it. It reads the index of the whole list for flags, and each alert of
+ * the filter for versions, so callers bound it per tenant.
+ * @returns most alerts first; at most `alertValuesMax`, since a client may invent versions
+ * @throws PostgresUnavailableError
+ */
+export async function countAlertsBy(
+  db: Queryable,
+  { tenantId, filter, by }: { tenantId: string; filter: AlertFilter; by: CountedBy },
+): Promise<ValueCount[]> {
+  const bound: unknown[] = [tenantId]
+  const bind = (value: unknown, type: string): string => `$${bound.push(value)}::${type}`
+  const { column, from } = countedValues[by]
+  const matching = toMatchingSql({ tenantId, filter: { ...filter, [by]: undefined } }, column, bind)
+  const { rows } = await db.query<ValueCount>(
+    `select value, count(*) as alerts from (${matching}) as matching ${from}
+     where value is not null group by value order by alerts desc, value limit ${alertValuesMax}`,
+    bound,
+  )
+  return rows
 }

@@ -20,6 +20,7 @@ import { lockSequences, type Sequences } from './alert-lock.ts'
 import {
   type CaseRulesRow,
   caseRulesColumns,
+  findCorrectedPhones,
   findPresentCases,
   newCaseId,
   toCaseRules,
@@ -123,9 +124,9 @@ async function raiseLocked(
   )
   if (fresh.length > 0) {
     const tenantIds = [...new Set(fresh.map((one) => one.tenantId))]
-    const { lastMs, rules, postgresMs } = await findTenants(tx, tenantIds)
-    const alerts = toNewAlerts(fresh, sequences, lastMs, toNowMs(postgresMs))
-    await insertAlerts(tx, alerts, await findCases(tx, alerts, rules))
+    const { postgresMs, ...tenants } = await findTenants(tx, tenantIds)
+    const alerts = toNewAlerts(fresh, sequences, tenants.lastMs, toNowMs(postgresMs))
+    await insertAlerts(tx, alerts, await findCases(tx, alerts, tenants))
   }
   return {
     raised: fresh.map(({ tenantId, alertId }) => ({
@@ -157,17 +158,27 @@ async function findExisting(
   return new Set(found.rows.map((row) => `${row.tenant_id} ${row.alert_id}`))
 }
 
-/** @returns the date of each tenant's newest alert, its rules of cases, and the present time */
+/** What a raise reads of tenants. */
+type RaisingTenants = {
+  /** The date of the newest alert of each. */
+  lastMs: Map<string, number>
+  rules: Map<string, CaseRules>
+  /** Those whose analysts corrected phones. */
+  corrected: Set<string>
+}
+
+/** @returns the tenants, and the present time */
 async function findTenants(
   tx: Queryable,
   tenantIds: string[],
-): Promise<{ lastMs: Map<string, number>; rules: Map<string, CaseRules>; postgresMs: number }> {
-  const found = await tx.query<
-    CaseRulesRow & { tenant_id: string; ms: number | null; now_ms: number }
-  >({
+): Promise<RaisingTenants & { postgresMs: number }> {
+  type Row = CaseRulesRow & { tenant_id: string; ms: number | null; now_ms: number }
+  const found = await tx.query<Row & { corrected: boolean }>({
     name: 'raise-find-tenants',
     text: `select tenant_id, (extract(epoch from created_at) * 1000)::float8 as ms,
-             (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms, ${caseRulesColumns}
+             (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms, ${caseRulesColumns},
+             exists (select from phone_corrections as c where c.tenant_id = wanted.tenant_id)
+               as corrected
            from unnest($1::text[]) as wanted (tenant_id)
            left join case_rules using (tenant_id)
            left join lateral (
@@ -182,20 +193,28 @@ async function findTenants(
   return {
     lastMs: new Map(dated),
     rules: new Map(found.rows.map((row) => [row.tenant_id, toCaseRules(row)])),
+    corrected: new Set(found.rows.filter((row) => row.corrected).map((row) => row.tenant_id)),
     postgresMs: found.rows[0]!.now_ms,
   }
 }
 
 /** The case of each alert, and what the cases gain. */
-async function findCases(tx: Queryable, alerts: NewAlert[], rules: Map<string, CaseRules>) {
+async function findCases(
+  tx: Queryable,
+  alerts: NewAlert[],
+  { rules, corrected }: Pick<RaisingTenants, 'rules' | 'corrected'>,
+) {
   const rulesOf = (tenantId: string) => rules.get(tenantId)!
+  const installs = alerts
+    .map(({ candidate }) => candidate)
+    .filter(({ tenantId }) => corrected.has(tenantId) && rulesOf(tenantId).groupBy === 'phone')
+  const phones = installs.length === 0 ? null : await findCorrectedPhones(tx, installs)
   const dated = alerts.map(({ candidate, row }) => ({
     candidate,
     createdAtMs: row.created_at.getTime(),
+    correctedPhoneId: phones?.get(`${candidate.tenantId} ${candidate.deviceId}`),
   }))
-  const subjects = dated.map(({ candidate }) =>
-    toRaisedSubject(candidate, rulesOf(candidate.tenantId)),
-  )
+  const subjects = dated.map((alert) => toRaisedSubject(alert, rulesOf(alert.candidate.tenantId)))
   const found = await findPresentCases(tx, subjects)
   return raiseIntoCases(dated, { rulesOf, found, newCaseId })
 }

@@ -5,7 +5,7 @@
 import type { GuardedKind, ProposalState } from '#shared/core/approvals/four-eyes.ts'
 import type { AuditedAction } from '#shared/core/audit/audited-actions.ts'
 import { dayMs } from '#shared/core/base/instants.ts'
-import { proposalsKeptDays } from '#shared/core/base/limits/policies.ts'
+import { proposalsEndedMax, proposalsKeptDays } from '#shared/core/base/limits/policies.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import { toHeadSql, UnsealError } from '#shared/io/keys/sealed-secrets.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
@@ -88,6 +88,7 @@ export function insertProposal(
       [tenantId],
     )
     if (open.rows[0]!.n >= wanted.openMax) return 'busy'
+    await removeOldest(tx, tenantId)
     const sealed = subject && sealer.seal(subject.id, toSealOwner(proposalId))
     const { rows } = await tx.query<Row>(
       `insert into proposals (proposal_id, tenant_id, kind, parameters, base, reason, author,
@@ -106,6 +107,17 @@ export function insertProposal(
     await insertAudit(tx, { actor: author, tenantId, action: 'proposal.made', after })
     return toProposal(rows[0]!)
   })
+}
+
+/** Removes what ended before the newest that are kept. Under the lock of the tenant. */
+async function removeOldest(tx: Queryable, tenantId: string): Promise<void> {
+  await tx.query(
+    `delete from proposals where proposal_id in (
+       select proposal_id from proposals
+       where tenant_id = $1 and (state <> 'open' or expires_at <= clock_timestamp())
+       order by coalesce(ended_at, expires_at) desc, proposal_id offset $2)`,
+    [tenantId, proposalsEndedMax],
+  )
 }
 
 /** @returns null when the tenant has no such proposal */

@@ -4,7 +4,11 @@
  * its transaction.
  */
 import { dayMs } from '#shared/core/base/instants.ts'
-import { caseSnoozeDaysMax, notesPerCaseMax } from '#shared/core/base/limits/alerts.ts'
+import {
+  caseHistoryMax,
+  caseSnoozeDaysMax,
+  notesPerCaseMax,
+} from '#shared/core/base/limits/alerts.ts'
 import { type CaseEventKind, type ShownCase, toCase } from '#shared/core/cases/case.ts'
 import type { CaseDetail } from '#shared/core/cases/case-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
@@ -37,7 +41,7 @@ export async function lockCase(tx: Queryable, wanted: CaseOfScope): Promise<Foun
   return rows[0]
 }
 
-/** Writes one entry of a case's history. */
+/** Writes one entry of a case's history, and removes those that are too old to be shown. */
 export async function recordCaseEvent(
   tx: Queryable,
   entry: { caseId: string; kind: CaseEventKind; actor: string; details: object },
@@ -45,6 +49,12 @@ export async function recordCaseEvent(
   await tx.query(
     'insert into case_events (case_id, kind, actor, details) values ($1, $2, $3, $4::jsonb)',
     [entry.caseId, entry.kind, entry.actor, JSON.stringify(entry.details)],
+  )
+  await tx.query(
+    `delete from case_events where case_id = $1 and event_id <= (
+       select event_id from case_events where case_id = $1
+       order by event_id desc offset $2 limit 1)`,
+    [entry.caseId, caseHistoryMax],
   )
 }
 
@@ -141,12 +151,38 @@ export function addCaseNote(
        returning note_id, at`,
       [caseId, actor, note, notesPerCaseMax],
     )
-    if (rows[0] === undefined) {
-      throw new Problem('conflict', `A case has at most ${notesPerCaseMax} notes.`)
-    }
+    if (rows[0] === undefined) throw tooManyNotes('$.note')
     const { note_id, at } = rows[0]
     const after = { case_id: caseId, note_id }
     await insertAudit(tx, { actor, tenantId, action: 'case.noted', after })
     return { note_id, author: actor, note, at: at.toISOString() }
   })
+}
+
+const tooManyNotes = (path: string) => {
+  const message = `a case has at most ${notesPerCaseMax} notes`
+  return new Problem('conflict', `A case has at most ${notesPerCaseMax} notes.`, {
+    errors: [{ path, message }],
+  })
+}
+
+/**
+ * Moves the notes of a case to another one.
+ * @param path the field that names the other case
+ * @throws Problem conflict when that would have more notes than it may
+ */
+export async function moveNotes(
+  tx: Queryable,
+  { from, into, path }: { from: string; into: string; path: string },
+): Promise<void> {
+  const { rowCount } = await tx.query('update case_notes set case_id = $2 where case_id = $1', [
+    from,
+    into,
+  ])
+  if (rowCount === 0) return
+  const { rows } = await tx.query<{ n: number }>(
+    'select count(*) as n from case_notes where case_id = $1',
+    [into],
+  )
+  if (rows[0]!.n > notesPerCaseMax) throw tooManyNotes(path)
 }

@@ -11,16 +11,18 @@ import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import {
   findPresentCases,
   newCaseId,
+  presentPhoneSql,
   readCaseRules,
 } from '#shared/io/alerts/cases/present-cases.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
-import { type CaseOfScope, lockCase, recordCaseEvent } from './change-case.ts'
+import { type CaseOfScope, lockCase, moveNotes, recordCaseEvent } from './change-case.ts'
 import { readCase } from './list-cases.ts'
 
 /**
  * Moves all alerts and notes of a case into another one, which also gets new alerts of its subject.
- * @throws Problem case_not_found, conflict when one is merged already or has too many alerts
+ * @throws Problem case_not_found, conflict when one is merged already, has too many alerts, or
+ *   both together too many notes
  */
 export function mergeCases(
   db: Session,
@@ -42,7 +44,7 @@ export function mergeCases(
       caseId,
       into,
     ])
-    await tx.query('update case_notes set case_id = $2 where case_id = $1', [caseId, into])
+    await moveNotes(tx, { from: caseId, into, path: '$.into' })
     const details = { from: caseId, into, alerts }
     for (const one of [caseId, into]) {
       await recordCaseEvent(tx, { caseId: one, kind: 'merged', actor, details })
@@ -87,7 +89,7 @@ export function splitCase(
     const from = await lockCase(tx, wanted)
     const { tenant_id: tenantId } = from
     const { rows } = await tx.query<AlertOfCase>(
-      `select alert_id, device_id, user_id, phone_id from alerts
+      `select alert_id, device_id, user_id, ${presentPhoneSql('a')} as phone_id from alerts as a
        where tenant_id = $1 and case_id = $2 and alert_id = any($3) order by alert_id`,
       [tenantId, caseId, alertIds],
     )
@@ -131,10 +133,10 @@ function toOnlySubject(alerts: readonly AlertOfCase[], rules: CaseRules): CaseSu
   return first !== undefined && rest.every(isSame) ? first : null
 }
 
-type EmptyCase = { caseId: string; subject: CaseSubject; takesAlerts: boolean }
+export type EmptyCase = { caseId: string; subject: CaseSubject; takesAlerts: boolean }
 
 /** Cases that get their alerts in the same transaction; until then they count nothing. */
-async function insertEmptyCases(
+export async function insertEmptyCases(
   tx: Queryable,
   tenantId: string,
   rules: CaseRules,
@@ -177,7 +179,7 @@ export function placeAlerts(db: Session, tenantId: string): Promise<number> {
   return db.transaction(async (tx) => {
     await lockSequences(tx, [tenantId])
     const { rows } = await tx.query<AlertOfCase>(
-      `select alert_id, device_id, user_id, phone_id from alerts
+      `select alert_id, device_id, user_id, ${presentPhoneSql('a')} as phone_id from alerts as a
        where tenant_id = $1 and case_id is null
        order by created_at desc, alert_id desc limit ${caseStepAlerts}`,
       [tenantId],

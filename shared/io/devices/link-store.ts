@@ -3,7 +3,12 @@
  * history. Placeholder ids such as "unknown" link nothing. Every query is a few key ranges, or
  * narrow columns of one tenant, and has limits of rows and time.
  */
-import { linkPairsMax, linkSessionsMax, linkSourcesMax } from '#shared/core/base/limits/entities.ts'
+import {
+  linkPairsMax,
+  linkSessionsMax,
+  linkSourcesMax,
+  sessionUsersShownMax,
+} from '#shared/core/base/limits/entities.ts'
 import {
   type LatestConnection,
   type SessionHistory,
@@ -42,6 +47,8 @@ export type UserSession = SessionHistory & { deviceId: string }
 /** What has an id that begins with a text. */
 export type Found = { kind: 'device' | 'user' | 'session' | 'phone'; tenantId: string; id: string }
 
+export type SessionUsers = { users: string[]; total: number }
+
 export type LinkStore = {
   /** Other devices that share a user or a session with a device. */
   findLinkedDevices: (key: { tenantId: string; deviceId: string }) => Promise<Links>
@@ -54,6 +61,15 @@ export type LinkStore = {
     deviceIds: readonly string[]
     limit: number
   }) => Promise<UserSession[]>
+  /**
+   * The users and accounts that some sessions of a device named, by session: the first of them in
+   * the order of their bytes, and how many there are. A session without any has no entry.
+   */
+  findSessionUsers: (query: {
+    tenantId: string
+    deviceId: string
+    sessionIds: readonly string[]
+  }) => Promise<Map<string, SessionUsers>>
   /** Devices, users and phones by the beginning of their id, sessions by the whole of it. */
   findByText: (query: {
     tenantIds: readonly string[]
@@ -119,6 +135,13 @@ const userSessionsSql = `
   where ${inTenant} and device_id in {ids:Array(String)}
   group by device_id, session_id having has(groupUniqArrayArray(users), {user:String})
   order by started desc, session_id desc limit {limit:UInt32}`
+
+const sessionUsersSql = `
+  select session_id, arraySlice(arraySort(groupUniqArrayArray(users) as all_users), 1, ${sessionUsersShownMax}),
+    length(all_users)
+  from sessions
+  where ${inTenant} and device_id = {id:String} and session_id in {ids:Array(String)}
+  group by session_id having notEmpty(all_users)`
 
 const inTenants = 'tenant_id in {tenants:Array(String)}'
 
@@ -249,6 +272,16 @@ export function createLinkStore(
         ...toClient(row[9]),
         connection: toLatestConnection(row[10]),
       }))
+    },
+    findSessionUsers: async ({ tenantId, deviceId, sessionIds }) => {
+      if (sessionIds.length === 0) return new Map()
+      const rows = await read<[sessionId: string, users: string[], total: number | string]>(
+        sessionUsersSql,
+        { tenant: tenantId, id: deviceId, ids: sessionIds },
+      )
+      return new Map(
+        rows.map(([sessionId, users, total]) => [sessionId, { users, total: Number(total) }]),
+      )
     },
     findByText: async ({ tenantIds, text, limit }) => {
       const rows = await read<[Found['kind'], string, string]>(byTextSql, {

@@ -2,15 +2,22 @@
  * Answers requests that no route handles, before their body is read: 404 for an unknown path, with
  * the nearest route; 405 with `Allow` for an unsupported method, 204 with `Allow` for OPTIONS.
  */
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { findNearestRoute, type KnownRoute } from '#shared/core/http/nearest-route.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 
-/** Call it before the routes are added. @param notFoundHint what a 404 says further */
+export type UnroutedAnswers = {
+  /** A sentence for people who called an address that does not exist. */
+  notFoundHint?: string
+  /** Whether the app's own handler answers a request for an address that does not exist. */
+  hasNotFoundPage?: (request: FastifyRequest) => boolean
+}
+
+/** Call it before the routes are added. */
 export function addUnroutedAnswers(
   app: FastifyInstance,
   sendProblem: (reply: FastifyReply, problem: Problem) => unknown,
-  notFoundHint: string | undefined,
+  { notFoundHint, hasNotFoundPage }: UnroutedAnswers,
 ): void {
   const further = notFoundHint === undefined ? '' : ` ${notFoundHint}`
   const routes = new Map<string, Set<string>>()
@@ -33,6 +40,7 @@ export function addUnroutedAnswers(
     const allowed = [...new Set(methods)].join(', ')
     if (allowed !== '') reply.header('allow', `${allowed}, OPTIONS`)
     if (allowed !== '' && method === 'OPTIONS') return reply.code(204).send()
+    if (allowed === '' && hasNotFoundPage?.(request) === true) return
     const nearest = findNearestRoute({ method, path }, [...documented.values()])
     const hint = nearest === null ? '' : ` The nearest call is ${nearest}.`
     const problem =

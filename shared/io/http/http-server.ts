@@ -25,7 +25,7 @@ import type { Log } from '#shared/io/process/log.ts'
 import { latencyBucketsSeconds, type Metrics } from '#shared/io/process/metrics.ts'
 import { createClientAddresses } from './client-address.ts'
 import { guardConnections } from './connection-guard.ts'
-import { addUnroutedAnswers } from './http-methods.ts'
+import { addUnroutedAnswers, type UnroutedAnswers } from './http-methods.ts'
 import { createBodyBudget } from './incoming/body-budget.ts'
 import {
   createClientErrorHandler,
@@ -40,7 +40,7 @@ import { dropTypeOfNoBody, readBodies } from './json-bodies.ts'
 import { refusedWith, sendProblem, toRequestId, toUnreadable } from './problem-answers.ts'
 import { createRefusalLog, type RefusalLog } from './refusal-log.ts'
 
-export type HttpServerOptions = {
+export type HttpServerOptions = UnroutedAnswers & {
   log: Log
   metrics: Metrics
   bodyBytesMax?: number
@@ -57,8 +57,6 @@ export type HttpServerOptions = {
   refusals?: RefusalLog
   /** Whether the process is stopping: then every response of a route ends its connection. */
   stopping?: () => boolean
-  /** A sentence for people who called an address that does not exist. */
-  notFoundHint?: string
   /** Overrides the limit, for tests. */
   connectionsMax?: number
 }
@@ -151,7 +149,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     const problem = toProblem(error, request.log)
     return sendProblem(reply, problem)
   })
-  addUnroutedAnswers(app, sendProblem, options.notFoundHint)
+  addUnroutedAnswers(app, sendProblem, options)
   app.addHook('onResponse', async (request, reply) => {
     note(request, reply.statusCode, reply.elapsedTime / 1000)
   })

@@ -1,6 +1,6 @@
 /**
- * Corrects the phone that an install is on, and undoes a correction. A change and its audit row are
- * one transaction. The audit log is append-only, so of the install it has the SHA-256 alone: an
+ * Corrects the phone that an install is on, and undoes a correction. Open cases follow
+ * (regroup-cases.ts). A change, its audit row and its cases are one transaction. The audit log is append-only, so of the install it has the SHA-256 alone: an
  * erasure could not remove the id.
  */
 import { hash, randomBytes } from 'node:crypto'
@@ -13,6 +13,8 @@ import {
 } from '#shared/core/base/limits/entities.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { toPhoneId } from '#shared/core/identity/phone-id.ts'
+import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
+import { regroupCases } from '#shared/io/cases/regroup-cases.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import { type Queryable, type Session, toTime } from '#shared/io/postgres/postgres.ts'
 import { createPhoneCorrections } from './phone-corrections.ts'
@@ -90,6 +92,7 @@ export function correctPhone(postgres: Session, wanted: NewCorrection): Promise<
     const action = made.kind === 'split' ? 'phone.split' : 'phone.joined'
     const before = { phone_id: presentId }
     await insertAudit(tx, { actor, tenantId, action, before, after: toAudited(made) })
+    await regroupCases(tx, { tenantId, deviceId, fromPhoneId: presentId, phoneId, actor })
     return made
   })
 }
@@ -125,6 +128,11 @@ export function undoCorrection(
     const undone = toView(tenantId, rows[0]!)
     const before = toAudited(undone)
     await insertAudit(tx, { actor, tenantId, action: 'phone.correction_undone', before })
+    const { device_id: deviceId, phone_id: fromPhoneId, from_phone_id: decided } = undone
+    const { findCorrections } = createPhoneCorrections(tx)
+    const present = (await findCorrections(tenantId, [deviceId])).get(deviceId)
+    const phoneId = present?.phoneId ?? decided
+    await regroupCases(tx, { tenantId, deviceId, fromPhoneId, phoneId, actor })
     return undone
   })
 }
@@ -157,9 +165,13 @@ const toAudited = ({ correction_id, device_id, phone_id }: CorrectionView) => ({
   phone_id,
 })
 
-/** Lets one correction of a tenant after the other read what counts. */
+/**
+ * Lets one correction of a tenant after the other read what counts, and none between the reads and
+ * the writes of a raise.
+ */
 async function lockCorrections(tx: Queryable, tenantId: string): Promise<void> {
   await tx.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`phones:${tenantId}`])
+  await lockSequences(tx, [tenantId])
 }
 
 type Change = { presentId: string; phoneId: string; ownPhoneId: string }

@@ -1,6 +1,6 @@
 /** Saved views of a tenant: each operator's own, and those that others share. */
 import { randomBytes } from 'node:crypto'
-import { savedViewsMax } from '#shared/core/base/limits/alerts.ts'
+import { savedViewsMax, savedViewsPerOwnerMax } from '#shared/core/base/limits/alerts.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import type { SavedView, SavedViewBody } from '#shared/core/operators/saved-view-schemas.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
@@ -27,7 +27,7 @@ export async function listSavedViews(
 
 /**
  * Saves a view; one of the same owner, kind and name is replaced.
- * @throws Problem conflict when the tenant has as many as it may
+ * @throws Problem conflict when the owner, or the tenant, has as many as it may
  */
 export function saveView(
   db: Session,
@@ -35,12 +35,19 @@ export function saveView(
 ): Promise<SavedView> {
   const { kind, name, query, shared } = view
   return db.transaction(async (tx) => {
-    const { rows: counted } = await tx.query<{ views: number }>(
-      `select count(*) as views from saved_views
+    const { rows: counted } = await tx.query<{ views: number; own: number }>(
+      `select count(*) as views, count(*) filter (where owner = $3) as own from saved_views
        where tenant_id = $1 and (kind, owner, name) <> ($2, $3, $4)`,
       [tenantId, kind, operator, name],
     )
-    if (counted[0]!.views >= savedViewsMax) {
+    const { views, own } = counted[0]!
+    if (own >= savedViewsPerOwnerMax) {
+      throw new Problem(
+        'conflict',
+        `You have ${savedViewsPerOwnerMax} saved views of this tenant: remove one first.`,
+      )
+    }
+    if (views >= savedViewsMax) {
       throw new Problem('conflict', `A tenant has at most ${savedViewsMax} saved views.`)
     }
     const { rows } = await tx.query<ViewRow>(

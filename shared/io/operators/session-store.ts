@@ -5,6 +5,7 @@
 import { sessionMaxMs, sessionsPerOperatorMax } from '#shared/core/operators/session-times.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { type Operator, type OperatorRow, operatorColumns, toOperator } from './operator-store.ts'
+import { requiredSinceSql } from './second-factor-rule-store.ts'
 
 /** What began a session: a password, the identity provider, or a link. */
 export type SignedInBy = 'password' | 'oidc' | 'link'
@@ -75,20 +76,26 @@ export async function insertSession(
   )
 }
 
-/** The session of a token and its operator, valid or not. */
+/**
+ * The session of a token and its operator, valid or not.
+ * @returns also since when a second factor is required of the operator
+ */
 export async function findSessionByToken(
   db: Queryable,
   tokenHash: Buffer,
-): Promise<{ session: Session; operator: Operator } | null> {
-  const { rows } = await db.query<SessionRow & OperatorRow>({
+): Promise<{ session: Session; operator: Operator; requiredSinceMs: number | null } | null> {
+  const { rows } = await db.query<SessionRow & OperatorRow & { required_since: Date | null }>({
     name: 'find-operator-session',
-    text: `select ${sessionColumns}, ${operatorColumns}
+    text: `select ${sessionColumns}, ${operatorColumns},
+             case when not o.totp_enabled then ${requiredSinceSql} end as required_since
            from operator_sessions s join operators o using (operator_id)
            where s.token_hash = $1`,
     values: [tokenHash],
   })
   const [row] = rows
-  return row === undefined ? null : { session: toSession(row), operator: toOperator(row) }
+  if (row === undefined) return null
+  const requiredSinceMs = row.required_since?.getTime() ?? null
+  return { session: toSession(row), operator: toOperator(row), requiredSinceMs }
 }
 
 /** Sessions by id with their operators, valid or not. */

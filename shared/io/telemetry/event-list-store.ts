@@ -25,7 +25,7 @@ import {
   toDecidedEvent,
 } from './decided-event.ts'
 import { type DecisionRow, decisionColumns } from './decision-store.ts'
-import { type Conditions, type Span, toConditions } from './event-filter-sql.ts'
+import { type Conditions, isNoRepeat, type Span, toConditions } from './event-filter-sql.ts'
 
 export type EventListQuery = {
   tenantId: string
@@ -55,14 +55,14 @@ type EventListOptions = {
 }
 
 /** Later than every event, and within DateTime64. */
-const endMs = Date.UTC(2299, 11, 31)
+export const endMs = Date.UTC(2299, 11, 31)
 
 export function createEventListStore(
   clickhouse: Clickhouse,
   options: EventListOptions,
 ): EventListStore {
   const { nowMs, monotonicMs, searchMs = eventSearchMs } = options
-  const read = createRead(clickhouse, options.rowsReadMax ?? eventRowsReadMax)
+  const read = createEventReader(clickhouse, options.rowsReadMax ?? eventRowsReadMax)
   return {
     listEvents: async (query) => {
       const deadlineMs = monotonicMs() + searchMs
@@ -123,12 +123,21 @@ const longestMs = eventSpansMs.at(-1)!
 
 type Read = <Row>(query: string, params: Record<string, unknown>) => Promise<Row[]>
 
-function createRead(clickhouse: Clickhouse, rowsReadMax: number): Read {
+/**
+ * For queries over a tenant's events, with the bounds of the list.
+ * @returns it throws Problem query_failed when there is too much to read
+ */
+export function createEventReader(
+  clickhouse: Clickhouse,
+  rowsReadMax: number,
+  { maxMs = eventQueryMaxMs, ...more }: ClickHouseSettings & { maxMs?: number } = {},
+): Read {
   const settings: ClickHouseSettings = {
     ...uncompiled,
+    ...more,
     max_threads: 2,
     max_rows_to_read: String(rowsReadMax),
-    max_execution_time: eventQueryMaxMs / 1_000,
+    max_execution_time: maxMs / 1_000,
   }
   return async <Row>(query: string, query_params: Record<string, unknown>) => {
     try {
@@ -140,7 +149,7 @@ function createRead(clickhouse: Clickhouse, rowsReadMax: number): Read {
         use_multipart_params_auto: true,
         format: 'JSONEachRow',
         // The engine ends a query itself first.
-        abort_signal: AbortSignal.timeout(eventQueryMaxMs + 500),
+        abort_signal: AbortSignal.timeout(maxMs + 500),
       })
       return await result.json<Row>()
     } catch (error) {
@@ -215,7 +224,6 @@ async function findHorizon(
   return row?.ms ?? null
 }
 
-// A repeat of the same bytes is known by the decider until merges remove its row.
 const rowsSql = (conditions: string) => `
   select ${decidedEventColumns}
   from telemetry
@@ -223,11 +231,7 @@ const rowsSql = (conditions: string) => `
     and (received_at < fromUnixTimestamp64Milli({after_ms:Int64}, 'UTC')
       or received_at = fromUnixTimestamp64Milli({after_ms:Int64}, 'UTC')
         and event_id < {after_id:String})
-    and stream_offset not in (
-      select stream_offset + place from reconciliation_entries array join places as place
-      where tenant_id = {tenant:String} and stage = 'decided'
-        and hour >= toStartOfHour(fromUnixTimestamp64Milli({from:Int64}, 'UTC'))
-    )
+    and ${isNoRepeat}
   order by received_at desc, event_id desc
   limit {rows:UInt32}`
 

@@ -1,11 +1,11 @@
 /**
- * `npm run bench -- pages [--events N] [--days D] [--rounds N] [--data DIR] [--only calls]`: the
- * queries of the overview and of the fleet page over a day, a week and a month on simulated events in a ClickHouse
- * of its own. The baseline is the same page read from events alone, without the counts of whole
- * hours and days, of more than two million events only for a day; a check compares every number of
- * the two. Then the calls of every page, with 100,000 alerts in 3,000 cases. With `--data` the
- * events are kept there for further runs, which measure as of the time when they were made; with
- * `--only calls` such a run leaves out the first part.
+ * `npm run bench -- pages [--events N] [--days D] [--rounds N] [--data DIR] [--only calls]
+ * [--alerts N]`: the queries of the overview and of the fleet page over a day, a week and a month
+ * on simulated events in a ClickHouse of its own. The baseline is the same page read from events
+ * alone, without the counts of whole hours and days, of more than two million events only for a
+ * day; a check compares every number of the two. Then the calls of every page, with 100,000 alerts
+ * in 3,000 cases. With `--data` the events are kept there for further runs, which measure as of the
+ * time when they were made; with `--only calls` such a run leaves out the first part.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,12 +17,12 @@ import {
   overviewFlagsMax,
   overviewVersionsMax,
 } from '#shared/core/base/limits/analytics.ts'
-import { createDailyCountStore } from '#shared/io/analytics/daily-count-store.ts'
-import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
+import { createDailyCountStore } from '#shared/io/analytics/counts/daily-count-store.ts'
 import {
   createHourlyCountStore,
   forgetHourlyCounts,
-} from '#shared/io/analytics/hourly-count-store.ts'
+} from '#shared/io/analytics/counts/hourly-count-store.ts'
+import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { toBeforeMs, toStepMs } from '../../../services/console/overview/overview-lines.ts'
@@ -51,6 +51,7 @@ export async function run(args: string[] = []): Promise<void> {
       rounds: { type: 'string', default: '5' },
       data: { type: 'string' },
       only: { type: 'string' },
+      alerts: { type: 'string', default: '100000' },
     },
   })
   const [events, days, rounds] = [values.events, values.days, values.rounds].map(Number) as [
@@ -64,7 +65,15 @@ export async function run(args: string[] = []): Promise<void> {
       values.only === 'calls'
         ? { figures: [], checks: [] }
         : await measurePages(clickhouse, { events, days, nowMs, rounds, pid: server.pid })
-    figures.push(...(await measureCalls({ clickhouse, clickhousePid: server.pid, nowMs, rounds })))
+    figures.push(
+      ...(await measureCalls({
+        clickhouse,
+        clickhousePid: server.pid,
+        nowMs,
+        rounds,
+        alerts: Number(values.alerts),
+      })),
+    )
     publishReport({
       part: 'pages',
       command: ['npm run bench -- pages', ...args].join(' '),

@@ -2,9 +2,9 @@
 import { Secret, TOTP } from 'otpauth'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { findViolations } from '../../support/console/accessibility.ts'
+import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
 import { openPage, type WatchedPage } from '../../support/console/browser.ts'
-import { admin } from '../../support/http/tenant-client.ts'
+import { admin, createTenant } from '../../support/http/tenant-client.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 
 export type AccountStory = { running: TestStack; browser: Browser }
@@ -122,6 +122,45 @@ export function describeAccount(getStory: () => AccountStory): void {
       await account().waitFor()
       const used = (await actionsOfMary()).filter((one) => one === 'operator.recovery_code_used')
       expect(used).toHaveLength(2)
+    })
+
+    it('is led to a second factor where one is required, and can do nothing else before', async () => {
+      const slug = 'two-factors'
+      await createTenant(stack(), slug)
+      const rule = (required: boolean) =>
+        admin(stack(), 'PUT', `/tenants/${slug}/second-factor`, { required })
+      await rule(true)
+      const { url } = await admin<{ url: string }>(stack(), 'POST', '/operators/invitations', {
+        email: 'nina@example.com',
+        role: 'viewer',
+        tenants: [slug],
+      })
+      const { page: other, faults } = await open()
+      await other.goto(url)
+      await other.getByLabel('Your name').fill('Nina Bari')
+      await other.getByLabel('Password').fill('six tall masts lean')
+      await other.getByRole('button', { name: 'Create the account' }).click()
+      const first = other.getByRole('heading', { name: 'Set up a second factor' })
+      await first.waitFor()
+      await other.goto(`/t/${slug}/alerts`)
+      await first.waitFor()
+      expect(await findViolations(other)).toEqual([])
+      expect(await findOverflow(other)).toBe(0)
+      const tried = await other.request.get(`${stack().console}/admin/v1/tenants/${slug}/alerts`)
+      expect(tried.status()).toBe(403)
+      await other.getByRole('button', { name: 'Set up' }).click()
+      const line = other.getByRole('region', { name: 'Secret', exact: true })
+      const own = Secret.fromBase32((await line.locator('code').textContent()) ?? '')
+      await other.getByRole('textbox', { name: 'Code' }).fill(new TOTP({ secret: own }).generate())
+      await other.getByRole('button', { name: 'Switch on' }).click()
+      await other.getByRole('heading', { name: 'Your recovery codes' }).waitFor()
+      expect(await findOverflow(other)).toBe(0)
+      await other.getByRole('button', { name: 'I have saved them' }).click()
+      await other.getByRole('heading', { name: 'Alerts', exact: true }).waitFor()
+      expect(new URL(other.url()).pathname).toBe(`/t/${slug}/alerts`)
+      expect(faults).toEqual([])
+      await other.context().close()
+      await rule(false)
     })
 
     it('ends its other sessions when its password changes, and keeps its own', async () => {

@@ -52,6 +52,41 @@ export function describeAnalytics(getStory: () => AnalyticsStory): void {
       expect(await findViolations(page)).toEqual([])
     })
 
+    it('is saved on the server under a name, shared, and is in the history of every browser', async () => {
+      const { page, running } = getStory()
+      await button('Saved queries').click()
+      await page.getByRole('menuitem', { name: 'Save this query' }).click()
+      await page.getByLabel('Name').fill('Versions')
+      await page.getByLabel('Share it').check()
+      await button('Save').click()
+      await button('Versions').waitFor()
+      const { data } = await read<{ data: object[] }>('/saved-views?kind=sql')
+      const sql = expect.stringMatching(/^select platform/)
+      expect(data).toMatchObject([{ name: 'Versions', shared: true, query: { sql } }])
+      // What a former release kept here is of no use any more.
+      await page.evaluate(() => localStorage.setItem('di.sql.acme', '[]'))
+      const hidden = "concat('x', unhex('E280AE'), 'y')"
+      const ids = `select ${hidden} as note, ${hidden} as device_id`
+      await open(`/explore?${new URLSearchParams({ sql: ids, side: 'history' })}`)
+      await page.getByRole('button', { name: /^select platform/ }).waitFor()
+      expect(await page.evaluate(() => localStorage.getItem('di.sql.acme'))).toBeNull()
+      await page.getByRole('button', { name: /^Run/ }).click()
+      const cells = page.getByRole('region', { name: 'Rows of the query' }).getByRole('cell')
+      await cells.first().waitFor()
+      // A mark that turns the direction of what follows is shown, and an id is a link.
+      expect(await cells.allInnerTexts()).toEqual(['x\\u{202e}y', 'x\\u{202e}y'])
+      const link = cells.nth(1).getByRole('link')
+      expect(await link.getAttribute('href')).toContain('/devices/x%E2%80%AEy')
+      await cells.nth(1).getByRole('button', { name: 'Copy' }).waitFor()
+      await button('Saved queries').click()
+      await page.getByRole('menuitem', { name: 'Versions' }).click()
+      await button('Versions').click()
+      await page.getByRole('menuitem', { name: 'Remove this query' }).click()
+      await page.getByText('Query Versions removed').waitFor()
+      expect(await admin(running.stack, 'GET', path('/saved-views'))).toEqual({ data: [] })
+      await page.getByRole('tab', { name: 'Examples' }).click()
+    })
+
     it('comes from the cookbook with its parameters, and can be exported as CSV', async () => {
       const { page } = getStory()
       await page.getByRole('tab', { name: 'Examples' }).click()
@@ -105,6 +140,54 @@ export function describeAnalytics(getStory: () => AnalyticsStory): void {
       // Whole, and each a link to its event.
       const texts = await rows.locator(links).allInnerTexts()
       expect(texts.toSorted()).toEqual(ids.toSorted())
+    })
+
+    it('are counted by a column, and a count opens the list that has so many', async () => {
+      const { page, tenant } = getStory()
+      const filters = 'action=REVIEW,BLOCK&signal=root.su_binary'
+      await open(`/events?${filters}&by=flag&columns=event,sdk,risk`)
+      const count = page.getByRole('link', { name: /^Rooted/ })
+      const [, devices, events] = /(\d+) devices?(\d+) events?$/
+        .exec((await count.textContent())!)!
+        .map(Number)
+      await count.click()
+      await page.waitForURL('**flag=ROOTED**')
+      const { data } = await read<{ data: { device_id: string }[] }>(
+        `/events?${filters}&flag=ROOTED&limit=500`,
+      )
+      expect(events).toBeGreaterThan(0)
+      expect([new Set(data.map((one) => one.device_id)).size, data.length]).toEqual([
+        devices,
+        events,
+      ])
+      const table = page.getByRole('region', { name: 'Events' })
+      await table.getByRole('columnheader', { name: 'SDK version' }).waitFor()
+      expect(await table.getByRole('columnheader').count()).toBe(3)
+      expect(await findOverflow(page)).toBe(0)
+      expect(await findViolations(page)).toEqual([])
+
+      await button('Views').click()
+      await page.getByRole('menuitem', { name: 'Save these filters as a view' }).click()
+      await page.getByLabel('Name').fill('Rooted')
+      await button('Save').click()
+      await button('Rooted').waitFor()
+      const { data: views } = await read<{ data: object[] }>('/saved-views?kind=events')
+      const query = { flag: 'ROOTED', columns: 'event,sdk,risk', by: 'flag' }
+      expect(views).toMatchObject([{ name: 'Rooted', shared: false, query }])
+      await open('/events')
+      await button('All of the last day').click()
+      await page.getByRole('menuitem', { name: 'Rooted' }).click()
+      await page.waitForURL('**flag=ROOTED**')
+
+      await button('Export').click()
+      const item = page.getByRole('menuitem', { name: 'Download CSV' })
+      const [file] = await Promise.all([page.waitForEvent('download'), item.click()])
+      expect(file.suggestedFilename()).toBe(`events-${tenant.tenant_id}.csv`)
+      const [head, ...rows] = readFileSync(await file.path(), 'utf8')
+        .trim()
+        .split('\n')
+      expect(head).toMatch(/^received_at,action,/)
+      expect(rows).toHaveLength(data.length)
     })
   })
 

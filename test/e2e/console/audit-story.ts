@@ -45,6 +45,7 @@ const ofOthers: AuditedAction[] = [
   'operator.totp_switched_on',
   'proposal.failed',
   'recovery.applied',
+  'second_factor.set',
   'tenant.recovered',
   'verdict_keys.rotated',
 ]

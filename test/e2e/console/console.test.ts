@@ -307,6 +307,14 @@ describe('operators', () => {
     ])
 
     await page.reload()
+    // Who requires a second factor has one.
+    await button('Require it').click()
+    await page.getByText('Set up your own first').waitFor()
+    expect(await findViolations(page)).toEqual([])
+    expect(
+      await page.getByRole('dialog').getByRole('button', { name: 'Require it' }).isDisabled(),
+    ).toBe(true)
+    await page.keyboard.press('Escape')
     await button('Change Grace Hopper').click()
     await button('Disable').click()
     await page.getByRole('cell', { name: 'disabled' }).waitFor()

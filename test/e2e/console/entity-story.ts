@@ -49,6 +49,7 @@ const oddUser = `u/"<script>alert(1)</script>\u200F`
 const oddUserShown = `u/"<script>alert(1)</script>\\u{200f}`
 const farmSize = 205
 
+const hooked = { debugger: { frida_detected: true, native_hooks: true } }
 const rooted = { root: { su_binary: true } }
 const clean = { root: { su_binary: false } }
 
@@ -98,7 +99,7 @@ export function describeEntities(getStory: () => EntityStory): void {
         { device: 'phone', session: 'p-4', user: 'bob', signals: clean },
         { device: 'phone', session: 'roaming', user: 'ada', signals: rooted },
         // Linked by a user, by a session, by both; and twice by a placeholder alone.
-        { device: 'tablet', session: 't-1', user: 'ada' },
+        { device: 'tablet', session: 't-1', user: 'ada', signals: hooked },
         { device: 'emulator', session: 'roaming', user: 'eve' },
         { device: oddDevice, session: 'roaming', user: oddUser },
         { device: oddDevice, session: 'o/<b>2', user: 'ada' },
@@ -138,6 +139,8 @@ export function describeEntities(getStory: () => EntityStory): void {
         ['ada', '0'],
       ])
       expect(shown.slice(1).map(([id]) => id)).toEqual(['emulator', 'tablet'])
+      const named = (await readTable('Sessions')).map(([id, , , , , users]) => [id, users])
+      expect(named).toContainEqual(['p-4', 'bob'])
       await expectNoFault()
       const users = await read<Links>(`${userAt('ada')}/links`)
       expect(users.data.map(({ id }) => id).sort()).toEqual(['bob', oddUser].sort())
@@ -170,7 +173,10 @@ export function describeEntities(getStory: () => EntityStory): void {
       await page.reload()
       await graph.waitFor()
       await graph.getByRole('link', { name: /^Device phone, this page/ }).focus()
-      await page.getByText('Device phone, this page, 3 lines').waitFor()
+      await page.getByText(/^Device phone, this page, .*3 lines$/).waitFor()
+      await graph
+        .getByRole('link', { name: /^Device tablet, linked, risk \d+, 1 alert, 1 open,/ })
+        .waitFor()
       expect(await graph.locator('a[tabindex="0"]').count()).toBe(1)
       const focused = () => page.evaluate<string>('document.activeElement.ariaLabel')
       const seen = new Set<string>()
@@ -334,7 +340,8 @@ export function describeEntities(getStory: () => EntityStory): void {
         ['install-2', { device: { ...hardware, identifiers } }],
         ['install-3', { device: { ...hardware, model: 'Pixel 9' } }],
       ] as const) {
-        const body = toBody(tenant.tenant_id, { device, session: device, user: 'zoe', extra })
+        const submission = { device, session: device, user: 'zoe', signals: hooked, extra }
+        const body = toBody(tenant.tenant_id, submission)
         expect((await ingest(running.stack, tenant.hmac_secret, body)).status).toBe(200)
         await until('its phone is decided', async () => (await phoneOf(device)) !== null)
       }
@@ -346,6 +353,7 @@ export function describeEntities(getStory: () => EntityStory): void {
       await page.getByRole('link', { name: both!.phone_id }).click()
       await page.getByRole('heading', { name: 'Phone', exact: true }).waitFor()
       await settle(page)
+      await page.getByText('2 alerts, 2 open', { exact: true }).waitFor()
       const installs = async () => (await readTable('Installs')).map(([id]) => id).sort()
       expect(await installs()).toEqual(['install-1', 'install-2'])
       const found = (await readTable('Evidence')).map(([field, text]) => [field, text])
@@ -371,6 +379,9 @@ export function describeEntities(getStory: () => EntityStory): void {
       await page.getByText('The install is a phone of its own.', { exact: true }).waitFor()
       await until('the page shows one', async () => (await installs()).length === 1)
       expect(await phoneOf('install-2')).toMatchObject({ installs: 1, confidence: 1 })
+      // Its alert left with it, for a case of its own.
+      const { data: cases } = await read<{ data: { alerts: number }[] }>(`cases?q=phn_`)
+      expect(cases.filter(({ alerts }) => alerts === 1)).toHaveLength(3)
       const [correction] = await readTable('Corrections')
       expect(correction!.slice(2, 4)).toEqual(['install-2', 'sold to somebody else'])
       await expectNoFault()

@@ -172,8 +172,28 @@ export function describeWebhooks(getStory: () => WebhookStory): void {
 
     it('is tested, paused and changed; rejections are shown at their field', async () => {
       const { page } = getStory()
+      // While the receiver waits, everything says that it is being sent; then, that it is not.
+      const { promise: answering, resolve: answerNow } = Promise.withResolvers<void>()
+      receiver.setAnswer((answer) => void answering.then(() => answer.writeHead(503).end()))
+      const row = page.getByRole('row').filter({ hasText: 'webhook.test' }).first()
+      const said = page.getByRole('status').filter({ hasText: 'The test event' })
+      const states = async () => [
+        (await said.textContent())?.split('The')[0],
+        await row.getByRole('cell').first().textContent(),
+        await page
+          .locator('dd')
+          .filter({ hasText: /^(sending|pending|failed)/ })
+          .textContent(),
+      ]
       await button('Send a test event').click()
-      await page.getByRole('cell', { name: 'webhook.test' }).waitFor()
+      await row.waitFor()
+      expect(await states()).toEqual(['sending', 'sending', 'sending'])
+      answerNow()
+      await said.getByText('was not delivered: the receiver answered 503.').waitFor()
+      await row.getByText('failed', { exact: true }).waitFor()
+      receiver.setAnswer((answer) => answer.writeHead(204).end())
+      await button('Send a test event').click()
+      await said.getByText('was delivered: the receiver answered 204.').waitFor()
       await until('it is delivered', async () => {
         const sent = (await deliveries()).find(({ event }) => event === 'webhook.test')
         return sent?.state === 'delivered'

@@ -6,6 +6,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   type AlertFilter,
+  countedBys,
   type FilterName,
   listGiven,
   unassigned,
@@ -18,7 +19,7 @@ import { severities } from '#shared/core/scoring/score.ts'
 import type { AlertQuery } from '#shared/io/alerts/alert-query.ts'
 import { type AlertStore, createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { addNote, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
-import { listAlerts, toListSql } from '#shared/io/alerts/list-alerts.ts'
+import { countAlertsBy, listAlerts, toListSql } from '#shared/io/alerts/list-alerts.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { createPostgres, type Postgres, type Queryable } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
@@ -607,6 +608,7 @@ describe('a list', () => {
           action: decisions[(batch + one * one) % 2]!,
           riskScore: 30 + ((batch * 3 + one) % 71),
           platform: [null, 'android', 'ios'][(batch + one) % 3]!,
+          sdkVersion: [null, '4.2.0', '4.3.0'][(batch * 2 + one) % 3]!,
           ...(connections[batch % 4] === undefined ? {} : { connection: connections[batch % 4]! }),
           reasons: someFlags
             .filter((_, at) => (batch * 3 + one) % (at + 2) === 0)
@@ -663,6 +665,7 @@ describe('a list', () => {
     from: (alert, ms) => Date.parse(alert.created_at) >= ms,
     to: (alert, ms) => Date.parse(alert.created_at) < ms,
     platform: (alert, platform) => alert.platform === platform,
+    sdk_version: (alert, version) => alert.sdk_version === version,
     country: ({ connection }, country) => connection?.country === country,
     asn: ({ connection }, asn) => connection?.asn === asn,
     network: ({ connection }, network) =>
@@ -702,6 +705,7 @@ describe('a list', () => {
       assignee: rarely(fc.constantFrom(unassigned, 'ada@example.com', 'nobody@example.com')),
       case_id: rarely(fc.constantFrom(...new Set(caseIds.values()), 'cas_nobody')),
       platform: rarely(fc.constantFrom('android', 'ios', 'tizen')),
+      sdk_version: rarely(fc.constantFrom('4.2.0', '4.3.0', '5.0.0')),
       country: rarely(fc.constantFrom('DE', 'GB', 'FR')),
       asn: rarely(fc.constantFrom(64_500, 64_501)),
       network: rarely(
@@ -744,6 +748,18 @@ describe('a list', () => {
         const later = matching.filter((one) => one.seq > afterSeq).reverse()
         expect(bySeq.alerts).toEqual(later.slice(0, limit))
         expect(bySeq.total).toBe(matching.length)
+        // Of a menu that chooses a value: what the list has once it is chosen.
+        const counted = countedBys[limit % countedBys.length]!
+        const others = model.filter((alert) => matches(alert, { ...filter, [counted]: undefined }))
+        const lengths = new Map<string, number>()
+        for (const alert of others) {
+          for (const one of counted === 'flag' ? alert.flags : [alert.sdk_version ?? null]) {
+            if (one !== null) lengths.set(one, (lengths.get(one) ?? 0) + 1)
+          }
+        }
+        const counts = await countAlertsBy(postgres, { tenantId, filter, by: counted })
+        expect(new Map(counts.map(({ value, alerts }) => [value, alerts]))).toEqual(lengths)
+        expect(counts).toEqual(counts.toSorted((a, b) => b.alerts - a.alerts))
       }),
       { numRuns: 500, verbose: true },
     )

@@ -65,6 +65,8 @@ let clickhouse: Clickhouse
 let app: FastifyInstance
 let consoleUrl: string
 let history: FleetHistory
+/** Queries of the events of a spike. */
+let affectedReads = 0
 
 beforeAll(async () => {
   const started = await Promise.all([
@@ -77,6 +79,7 @@ beforeAll(async () => {
   const created = await createConsoleRig(servers)
   rig = created
   clickhouse = createClickhouse(url, { name: 'test' })
+  const spikes = createPrevalenceSpikeStore(clickhouse)
   app = await createConsoleApp(
     {
       ...rig.deps,
@@ -86,7 +89,13 @@ beforeAll(async () => {
       countRecentNames: async () => 0,
       countLeftOut: async () => ({ events: 0, values: 0 }),
       ...createRulePerformanceStore(clickhouse),
-      prevalenceSpikes: createPrevalenceSpikeStore(clickhouse),
+      prevalenceSpikes: {
+        ...spikes,
+        findAffected: (question) => {
+          affectedReads++
+          return spikes.findAffected(question)
+        },
+      },
     },
     {
       log: testLog,
@@ -518,6 +527,15 @@ describe('a bad release', () => {
     expect(logged).toMatchObject([
       { tenantId: 'acme', sdkVersion: '3.2.0', signal, devices: 24, alerts: 2 },
     ])
+    // What each page reads again and again takes no query of the events.
+    const before = affectedReads
+    const open = '/tenants/acme/prevalence-spikes?open=true'
+    expect((await get<Listed>(`${open}&affected=false`)).data).toMatchObject([
+      { signal, ended_at: null, devices: 24, alerts: 2, alert_ids: [], device_ids: [] },
+    ])
+    expect(affectedReads).toBe(before)
+    expect((await get<Listed>(open)).data).toMatchObject([{ alert_ids: ['alr_1', 'alr_0'] }])
+    expect(affectedReads).toBe(before + 1)
     wallMs += hourMs + 1_000
     expect(await alarm.runRound()).toBe('checked')
     // As after a history was written.

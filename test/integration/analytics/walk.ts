@@ -1,12 +1,15 @@
 // The walk: every number that the pages show of a random fleet, by its route, against SQL over the
 // stores and against the list that its link opens. `WALK_FLEETS=200` walks that many.
+import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import type { FastifyInstance } from 'fastify'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { hourMs, toIso } from '#shared/core/base/instants.ts'
+import { eventColumns, toCountedFilter, toListFilter } from '#shared/core/analytics/event-counts.ts'
+import { hourMs, type Span, toIso } from '#shared/core/base/instants.ts'
 import { fleetLinesMax, overviewMoverDevicesMin } from '#shared/core/base/limits/analytics.ts'
-import { createHourlyCountStore } from '#shared/io/analytics/hourly-count-store.ts'
+import { createHourlyCountStore } from '#shared/io/analytics/counts/hourly-count-store.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
+import { toEventsSql } from '../../../services/console/web/pages/events/event-query.ts'
 import type { AnalystsRig } from '../../support/analytics/analysts-rig.ts'
 import { anyFleet, type Fleet, storeFleet } from '../../support/analytics/walked-fleet.ts'
 import { seed } from '../../support/process/seed.ts'
@@ -49,7 +52,26 @@ type FleetPage = {
   versions: { platform: string; sdk_version: string; events: number; devices: number }[]
   signals: { signal: string; devices: number; by_version: (number | null)[] }[]
 }
+type Counts = {
+  all: { events: number; devices: number }
+  none: { events: number; devices: number }
+  values: { value: string; events: number; devices: number }[]
+  values_total: number
+}
 type Listed = { event_id: string; device_id: string; session_id: string; action: string }
+
+/** Filters beside the counts of events: a column meets another one in another hour. */
+const filtersBeside: readonly Record<string, string>[] = [
+  {},
+  { action: 'REVIEW,BLOCK' },
+  { flag: 'HIGH_VELOCITY,ROOTED' },
+  { min_score: '30', max_score: '89' },
+  { platform: 'Android 14' },
+  { sdk_version: '4.2.0' },
+  { signal: 'root.magisk_detected' },
+  { network_kind: 'vpn,tor' },
+  { network: '203.0.0.0/16', country: 'de' },
+]
 
 /** @param getParts the server of the file that calls this, with the stores of overview and lists */
 export function describeWalk(
@@ -61,11 +83,16 @@ export function describeWalk(
     process.stdout.write(`walk seed ${seed}, ${fleets} fleets\n`)
   })
 
-  async function call<T>(path: string, query: Record<string, string> = {}): Promise<T> {
+  async function call<T>(
+    path: string,
+    query: Record<string, string> = {},
+    body?: object,
+  ): Promise<T> {
     const response = await parts.app.inject({
-      method: 'GET',
+      method: body === undefined ? 'GET' : 'POST',
       url: `/admin/v1/tenants/${path}`,
       query,
+      ...(body === undefined ? {} : { payload: body }),
       headers: { authorization: `Bearer ${parts.token}` },
     })
     if (response.statusCode !== 200) throw new Error(`${path}: ${response.body}`)
@@ -91,6 +118,60 @@ export function describeWalk(
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as Row)
+
+  /** Differences of the counts beside the list of events: from SQL, and from the lists they open. */
+  async function walkCounts(
+    tenant: string,
+    span: Span,
+    period: { from: string; to: string },
+  ): Promise<string[]> {
+    const differences: string[] = []
+    const lists = new Map<string, Promise<Listed[]>>()
+    const list = (filter: Record<string, string>) => {
+      const key = JSON.stringify(Object.entries(filter).sort())
+      if (!lists.has(key)) lists.set(key, listEvents(tenant, { ...period, ...filter }))
+      return lists.get(key)!
+    }
+    const countOf = (events: readonly Listed[]) => ({
+      events: events.length,
+      devices: new Set(events.map((one) => one.device_id)).size,
+    })
+    const hour = Math.floor(span.fromMs / hourMs)
+    for (const [at, by] of eventColumns.entries()) {
+      const beside = filtersBeside[(at + hour) % filtersBeside.length]!
+      const filter = by === 'signal_value' ? { ...beside, signal: 'network.proxy_type' } : beside
+      const query = { ...period, ...filter, by }
+      const shown = await call<Counts>(`${tenant}/events/counts`, query)
+      const compare = (what: string, value: unknown, found: unknown) => {
+        if (isDeepStrictEqual(value, found)) return
+        const [a, b] = [value, found].map((one) => JSON.stringify(one))
+        differences.push(`${what} by ${by} with ${JSON.stringify(filter)}: ${a}, not ${b}`)
+      }
+      if (by !== 'signal_value') {
+        compare('all', shown.all, countOf(await list(toCountedFilter(by, filter))))
+      }
+      compare('values', shown.values_total, shown.values.length)
+      const opened = new Set<string>()
+      for (const { value, events, devices } of shown.values) {
+        const listed = await list(toListFilter(by, value, filter))
+        compare(value, { events, devices }, countOf(listed))
+        for (const one of listed) opened.add(one.event_id)
+      }
+      compare('with a value', shown.all.events - shown.none.events, opened.size)
+      // What the page opens as SQL, of some.
+      const [first] = shown.values
+      if (first === undefined || (at + hour) % 3 !== 0) continue
+      const opens = toEventsSql(toListFilter(by, first.value, filter), period, null)
+      const { rows } = await call<{ rows: unknown[][] }>(`${tenant}/sql`, {}, opens)
+      const listed = await list(toListFilter(by, first.value, filter))
+      compare(
+        `SQL of ${first.value}`,
+        rows.map((row) => row.at(-1)),
+        listed.map((one) => one.event_id),
+      )
+    }
+    return differences
+  }
 
   /** Differences between what is shown and what its link opens, or SQL finds. */
   async function walk(tenant: string, { fromMs, toMs }: Fleet): Promise<string[]> {
@@ -223,6 +304,8 @@ export function describeWalk(
       compare(`devices with ${signal} in the fleet`, devices, devicesOf(listed))
       compare(`shares of ${signal}`, shares.length, Math.min(fleetLinesMax, versions.length))
     }
+
+    for (const one of await walkCounts(tenant, { fromMs, toMs }, period)) differences.push(one)
 
     const [device] = lists.now.map((one) => one.device_id).sort()
     if (device !== undefined) {

@@ -37,9 +37,17 @@ const filters: Record<string, (fact: DecidedFact) => boolean> = {
   'action=ALLOW,BLOCK': ({ risk }) => risk.action !== 'REVIEW',
   'signal=root.su_binary': ({ event }) =>
     (event.body.signals.root as { su_binary?: boolean }).su_binary === true,
+  'signal=root.su_binary&signal_value=false': ({ event }) =>
+    (event.body.signals.root as { su_binary?: boolean }).su_binary === false,
   'platform=android': ({ event }) =>
     event.body.sdk_meta.platform.startsWith('And') || event.body.sdk_meta.platform === 'android',
   'app_version=2.0': ({ event }) => (event.body.app as { version?: string })?.version === '2.0',
+  'sdk_version=4.3.0': ({ event }) => event.body.sdk_meta.sdk_version === '4.3.0',
+  'country=de': ({ event }) => event.connection?.country === 'DE',
+  'asn=AS64500': ({ event }) => event.connection?.asn === 64_500,
+  'network=203.0.112.0%2F23': ({ event }) => event.connection?.network === '203.0.113.0/24',
+  'network_kind=vpn,tor': ({ event }) => event.connection?.kinds?.includes('vpn') === true,
+  'max_score=49': ({ risk }) => risk.riskScore <= 49,
   'min_score=50': ({ risk }) => risk.riskScore >= 50,
   'min_score=100': ({ risk }) => risk.riskScore >= 100,
 }
@@ -122,7 +130,7 @@ export function describeEvents(findRig: () => ApiRig): void {
 
     test('are filtered by each parameter and by pairs', async () => {
       const own = of(tenantIds[0]!)
-      const chosen = [...names.map((name) => [name]), ...pairs.filter((_, n) => n % 3 === seed % 3)]
+      const chosen = [...names.map((name) => [name]), ...pairs.filter((_, n) => n % 8 === seed % 8)]
       // A page may be short: only a cursor of null ends.
       for (const filter of chosen) {
         const expected = own.filter((fact) => filter.every((name) => filters[name]!(fact)))
@@ -215,7 +223,9 @@ export function describeEvents(findRig: () => ApiRig): void {
 
     test('reject a query with faults, and name each', async () => {
       const of400 = [
-        ['country=DE', ['country']],
+        ['colour=red', ['colour']],
+        ['country=Germany&network=203.0.113.7/32', ['country', 'network']],
+        ['signal_value=false', ['signal_value']],
         ['limit=1&limit=2', ['limit']],
         ['action=deny&min_score=101&from=soon', ['action', 'from', 'min_score']],
         ['signal=su_binary', ['signal']],

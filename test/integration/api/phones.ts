@@ -151,7 +151,9 @@ export function describePhones(getRig: () => ApiRig): void {
         (await links.findByText({ tenantIds, text, limit: 10 })).filter(
           (one) => one.kind === 'phone',
         ),
-        await searchIds(rig.postgres, { text, scope: tenantIds, limit: 10 }),
+        (await searchIds(rig.postgres, { text, scope: tenantIds, limit: 10 })).filter(
+          (one) => one.kind === 'phone',
+        ),
       ]
       const known = { kind: 'phone', tenantId, id: idOf('first/1') }
       expect(await search(known.id)).toEqual([[known], []])

@@ -18,6 +18,9 @@ import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
 import { readCookbook } from '#shared/io/analytics/cookbook.ts'
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
+import { createHourlyCountStore } from '#shared/io/analytics/counts/hourly-count-store.ts'
+import { createHourlyReader } from '#shared/io/analytics/counts/hourly-reader.ts'
+import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
 import {
   insertAlertRows,
@@ -85,6 +88,7 @@ import { migrateClickhouse } from '../../support/servers/databases.ts'
 import { type EventFacts, makeEvents, signalsOf } from '../../support/telemetry/accepted-events.ts'
 
 const minuteMs = 60_000
+const hourMs = 60 * minuteMs
 /**
  * A hundred phones that have an answer to every question of the cookbook. Those of another seed may
  * have no farm, no late delivery or no new release; the events vary with the seed.
@@ -581,6 +585,39 @@ describe('removal', () => {
     const views = ['events', 'sessions', 'devices', 'alerts', 'deliveries', 'shadow_decisions']
     for (const view of views) {
       await expectSame((clickhouse) => rowsOf(clickhouse, `select * from analytics.${view}`))
+    }
+  })
+})
+
+describe('hours that are counted', () => {
+  it('have on two shards the numbers of one node, and of the events', async () => {
+    const toHour = (ms: number) => Math.floor(ms / hourMs) * hourMs
+    const toMs = toHour(nowMs)
+    const span = { fromMs: toMs - 30 * hourMs, toMs }
+    const read = async (node: Clickhouse) => ({
+      fleet: await createFleetStore(node).readCounts({
+        tenantId: fleetTenant,
+        stepSeconds: 3_600,
+        ...span,
+      }),
+      lines: await createOverviewStore(node).readCounts(
+        { tenantId: fleetTenant, beforeMs: span.fromMs - 30 * hourMs, ...span },
+        { versionsMax: 9, stepMs: hourMs },
+      ),
+    })
+    const ofEvents = await read(one)
+    expect(ofEvents.fleet.totals.events).toBeGreaterThan(0)
+    for (const node of [one, two]) {
+      await createHourlyCountStore(node).count(null, {
+        fromMs: span.fromMs - 30 * hourMs,
+        toMs,
+      })
+      // As if a minute had passed since the last insert.
+      await onEveryNode(node, (each) => each.command({ query: 'truncate table sdk_baselines' }))
+      const reader = createHourlyReader(node)
+      const { counted } = await reader.readCoverage(fleetTenant, [span])
+      expect(counted).toEqual([span])
+      expect(await read(node)).toEqual(ofEvents)
     }
   })
 })

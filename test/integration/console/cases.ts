@@ -85,6 +85,23 @@ export function describeCases(getRunning: () => TestStack): void {
     })
   })
 
+  it('are found by the beginning of an id, and by whom their alerts are about', async () => {
+    type Found = { data: { kind: string; id: string; tenant_id: string }[] }
+    const search = async (text: string) => {
+      const { data } = await call<Found>('GET', `/search?q=${text}&tenant_id=${slug}`)
+      return data.filter(({ kind }) => kind === 'case').map(({ id }) => id)
+    }
+    const { data } = await list('?q=d1')
+    const caseId = data[0]!.case_id
+    expect(await search(caseId.slice(0, 12))).toEqual([caseId])
+    expect(await search('d1')).toEqual([caseId])
+    expect((await search('u1')).length).toBe(3)
+    expect((await search('cas_')).length).toBe(3)
+    expect(await search('d')).toEqual([])
+    const other = await call<Found>('GET', `/search?q=${caseId}&tenant_id=another`)
+    expect(other.data).toEqual([])
+  })
+
   describe('a case', () => {
     it('is taken, judged once for an idempotency key, and told to streams', async () => {
       const abort = new AbortController()

@@ -330,6 +330,33 @@ describe('alerts and deliveries', () => {
     })
   })
 
+  it('fall into cases, which are listed, taken, judged and shown', async () => {
+    await diJson('tenants', 'create', 'desk')
+    const connection = createPostgres(postgresUrl, { role: 'test', log: testLog })
+    const alerts = ['s1', 's2'].map((sessionId) =>
+      makeAlertCandidate({ tenantId: 'desk', sessionId, deviceId: 'd\u202e1' }),
+    )
+    await createAlertStore(connection).raiseAlerts(alerts, () => Date.now())
+    await connection.close()
+    const { stdout: table } = await di(['cases', 'list', 'desk', '--min-risk', '1'])
+    const [, id] = /^(cas_\S+) +device d\\u\{202e\}1 +OPEN +2 of 2 open /m.exec(table) ?? []
+    expect(await di(['cases', 'list', 'desk', '--state', 'CLOSED'])).toMatchObject({
+      stdout: expect.stringMatching(/^There are no such cases/),
+    })
+    const next = ['cases', 'next', 'desk']
+    const { case: taken } = await diJson<{ case: { case_id: string; version: number } }>(...next)
+    expect(taken).toMatchObject({ case_id: id, leased_by: 'admin' })
+    const judge = ['cases', 'judge', id!, 'confirmed', '--expected-version']
+    const stale = await di([...judge, String(taken.version + 1)])
+    expect(stale).toMatchObject({ status: 1, stderr: expect.stringMatching(/have changed/) })
+    const { stdout: judged } = await di([...judge, String(taken.version), '--note', 'a farm'])
+    expect(judged).toMatch(
+      /state: +CLOSED[\s\S]*2 alerts judged, 0 labels and 0 list entries added/,
+    )
+    const { stdout: shown } = await di(['cases', 'show', id!])
+    expect(shown).toMatch(/Devices: d\\u\{202e\}1\n.*judged by admin .*"note":"a farm"/)
+  })
+
   it('change together, and the change is listed, cancelled and undone', async () => {
     const begin = await fetch(`${consoleUrl}/admin/v1/tenants/bank/alerts/bulk-disposition`, {
       method: 'POST',

@@ -13,6 +13,7 @@ import {
   type OperatorsRig,
 } from '../../support/http/operators-rig.ts'
 import { describeFourEyes } from './four-eyes.ts'
+import { describeQueue } from './queue.ts'
 
 let rig: OperatorsRig
 /** Members by role, for all tenants and for `acme` only. */
@@ -240,3 +241,4 @@ describe('an endpoint without a tenant in its path', () => {
 })
 
 describeFourEyes(() => rig)
+describeQueue(() => rig)

@@ -192,3 +192,106 @@ describe('recovery codes', () => {
     expect((await rig.signIn(two.email, { ...rest, code: two.codes[0]! })).status).toBe(200)
   })
 })
+
+describe('a required second factor', () => {
+  const setRule = (
+    of: { cookie: string } | { token: string },
+    tenant: string | null,
+    on: boolean,
+  ) =>
+    rig.call('PUT', `${tenant === null ? '' : `/tenants/${tenant}`}/second-factor`, {
+      ...of,
+      body: { required: on },
+    })
+  const look = async (cookie: string, path = '/tenants') => {
+    const { status, body } = await rig.call('GET', path, { cookie })
+    return status === 403 ? body.code : status
+  }
+  const signIn = async ({ email }: Member, code?: string) =>
+    (await rig.signIn(email, { ...rest, ...(code === undefined ? {} : { code }) })).setCookie!.value
+  const asToken = { token: '' }
+
+  beforeAll(async () => {
+    asToken.token = rig.adminToken
+    for (const tenant_id of ['strict', 'lax']) {
+      await rig.must(201, 'POST', '/tenants', { ...asToken, body: { tenant_id } })
+    }
+  })
+
+  it('of a tenant covers who may see it, from the next sign-in on, until it is set up', async () => {
+    const lax = await rig.join('viewer', ['lax'])
+    const strict = await rig.join('viewer', ['strict'])
+    const ofAll = await rig.join('viewer')
+    rig.advance(1_000)
+    expect((await setRule(asToken, 'strict', true)).status).toBe(200)
+    const present = { ...asToken }
+    const rule = await rig.must(200, 'GET', '/tenants/strict/second-factor', present)
+    expect(rule.body).toMatchObject({ required: true, required_of_all: false })
+    // Sessions that began before go on.
+    for (const { cookie } of [lax, strict, ofAll]) expect(await look(cookie)).toBe(200)
+    expect(await look(await signIn(lax))).toBe(200)
+    expect(await look(await signIn(ofAll))).toBe('totp_setup_required')
+    const cookie = await signIn(strict)
+    const shown = await rig.must(200, 'GET', '/session', { cookie })
+    expect(shown.body).toMatchObject({ must_enrol: true })
+    const closed = ['/tenants', '/sessions', '/tenants/strict/alerts', '/tenants/lax/alerts']
+    for (const path of closed) expect(await look(cookie, path)).toBe('totp_setup_required')
+    const password2 = { cookie, body: { current: password, password } }
+    expect((await rig.call('PUT', '/session/password', password2)).body.code).toBe(
+      'totp_setup_required',
+    )
+    // A password that was typed just now is enough to set it up.
+    const setup = await rig.must(200, 'POST', '/session/totp', { cookie })
+    const body = { code: toCode(setup.body.secret) }
+    await rig.must(200, 'POST', '/session/totp/confirm', { cookie, body })
+    expect((await rig.must(200, 'GET', '/session', { cookie })).body).toMatchObject({
+      must_enrol: false,
+    })
+    expect(await look(cookie)).toBe(200)
+    const stepped = await stepUp({ ...strict, cookie })
+    const off = await rig.call('DELETE', '/session/totp', { cookie: stepped.cookie })
+    expect([off.status, off.body.code]).toEqual([409, 'conflict'])
+    expect((await setRule(asToken, 'strict', false)).status).toBe(200)
+    expect((await rig.call('DELETE', '/session/totp', { cookie: stepped.cookie })).status).toBe(204)
+    expect(await look(await signIn(ofAll))).toBe(200)
+  })
+
+  it('needs a step-up again to be set up once the sign-in is older than one', async () => {
+    const late = await rig.join('viewer', ['strict'])
+    await setRule(asToken, 'strict', true)
+    const cookie = await signIn(late)
+    rig.advance(10 * 60_000)
+    const early = await rig.call('POST', '/session/totp', { cookie })
+    expect(early.body.code).toBe('step_up_required')
+    const stepped = await stepUp({ ...late, cookie })
+    await rig.must(200, 'POST', '/session/totp', { cookie: stepped.cookie })
+    await setRule(asToken, 'strict', false)
+  })
+
+  it('of the console covers all but single sign-on, and who makes the rule has one', async () => {
+    const member = await stepUp(await rig.join('admin'))
+    const { email, operatorId } = member
+    const refused = await setRule(member, null, true)
+    expect([refused.status, refused.body.code]).toEqual([409, 'conflict'])
+    // Of a session through single sign-on, the provider has asked for it.
+    const bySso = await rig.openSession(operatorId, { steppedUp: true, by: 'oidc' })
+    expect((await setRule({ cookie: bySso }, null, true)).status).toBe(200)
+    expect((await setRule({ cookie: bySso }, null, true)).status).toBe(200)
+    rig.advance(1)
+    expect(await look(await rig.openSession(operatorId, { by: 'oidc' }))).toBe(200)
+    expect(await look(await rig.openSession(operatorId))).toBe('totp_setup_required')
+    expect(await look(await rig.openSession(operatorId, { by: 'link' }))).toBe(
+      'totp_setup_required',
+    )
+    const invited = await rig.join('viewer', ['lax'])
+    expect(await look(invited.cookie)).toBe('totp_setup_required')
+    expect((await rig.call('GET', '/tenants', asToken)).status).toBe(200)
+    expect((await setRule(asToken, null, false)).status).toBe(200)
+    expect(await look(invited.cookie)).toBe(200)
+    const entries = (await rig.readAudit()).filter(({ action }) => action === 'second_factor.set')
+    expect(entries.map(({ actor, after }) => ({ actor, after }))).toEqual([
+      { actor: 'admin', after: { required: false } },
+      { actor: email, after: { required: true } },
+    ])
+  })
+})

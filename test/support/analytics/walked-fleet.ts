@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { hourMs, type Span } from '#shared/core/base/instants.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
+import { createEventCountStore } from '#shared/io/analytics/event-count-store.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createHistoryStore } from '#shared/io/devices/history-store.ts'
@@ -97,12 +98,22 @@ function toFacts(tenantId: string, fleet: Fleet, at: number, moreMs = 0): EventF
     sessionId: `ws-${visit.session}`,
     ...(visit.user === 0 ? {} : { userId: `wu-${visit.user}` }),
     receivedAtMs: nowOf(fleet) - visit.agoMs + moreMs,
-    signals: signalsOf[visit.action],
+    signals: { ...signalsOf[visit.action], network: networkOf(visit) },
     connection: visit.isConnected ? fleet.connection : undefined,
     nonce: at,
-    more: { sdk_meta: { sdk_version: visit.version, platform: 'android', batch_type: 'x' } },
+    more: {
+      sdk_meta: { sdk_version: visit.version, platform: platformOf(visit), batch_type: 'x' },
+      ...(visit.session === 4 ? {} : { app: { version: `${visit.session}.0 β` } }),
+    },
   }
 }
+
+/** One platform in two spellings, and another. */
+const platformOf = ({ device }: Visit): string => ['android', 'Android 14', 'ios'][device % 3]!
+
+/** A signal that is no boolean. */
+const networkOf = ({ device, session }: Visit): object =>
+  device % 3 === 0 ? {} : { proxy_type: session % 2 === 0 ? 'http' : 'socks' }
 
 /** Stores what came in time. */
 export async function storeFleet(rig: AnalystsRig, tenantId: string, fleet: Fleet): Promise<void> {
@@ -128,6 +139,8 @@ async function storeVisits(
     late ? 500 : 1,
   )
   await insertTelemetry(events)
+  // A message is delivered again.
+  await insertTelemetry(events.slice(0, 9))
   const decided = some.flatMap(([, { raised }], place) => {
     const event = events[place]!
     return raised === null || event.rasp_action === 'BLOCK' ? [] : [{ raised, event }]
@@ -203,6 +216,7 @@ export function toWalkDeps({
   const { clickhouse } = analysts
   return {
     overview: createOverviewStore(clickhouse),
+    eventCounts: createEventCountStore(clickhouse),
     eventList: createEventListStore(clickhouse, {
       nowMs: Date.now,
       monotonicMs: () => performance.now(),

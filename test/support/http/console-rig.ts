@@ -4,6 +4,7 @@ import { createSecretKey, randomBytes, randomUUID } from 'node:crypto'
 import { attestationRoots } from '#shared/core/attestation/roots.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
+import { createEventCountStore } from '#shared/io/analytics/event-count-store.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { publishTenantHint } from '#shared/io/deliveries/publish-hints.ts'
@@ -49,6 +50,7 @@ import type { EntityDeps } from '../../../services/console/entities/entity-route
 import type { TimelineDeps } from '../../../services/console/entities/read-timeline.ts'
 import type { SignalChangeDeps } from '../../../services/console/entities/signal-change-routes.ts'
 import type { EraseRouteDeps } from '../../../services/console/erasure/erasure-routes.ts'
+import type { EventCountDeps } from '../../../services/console/events/event-count-routes.ts'
 import type { EventListDeps } from '../../../services/console/events/event-list-routes.ts'
 import type { ExplainDeps } from '../../../services/console/events/explain-event.ts'
 import type { RewrapDeps } from '../../../services/console/keys/rewrap.ts'
@@ -124,6 +126,7 @@ export type ConsoleRig = {
     NetworkRouteDeps &
     Pick<NetworkUseDeps, 'networks'> &
     Pick<EventListDeps, 'eventList'> &
+    Pick<EventCountDeps, 'eventCounts'> &
     AddressRouteDeps
   outcomes: string[]
   /** Starts an edge, by default with the rig's keys, and waits for its lease. */
@@ -197,6 +200,7 @@ export async function createConsoleRig(
       phones: createPhoneStore(absentClickhouse, createPhoneCorrections(postgres)),
       signalHistory: createSignalHistoryStore(absentClickhouse),
       timelineEvents: createTimelineEvents(absentClickhouse),
+      eventCounts: createEventCountStore(absentClickhouse),
       eventList: createEventListStore(absentClickhouse, {
         nowMs: Date.now,
         monotonicMs: () => performance.now(),

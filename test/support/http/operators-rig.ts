@@ -11,7 +11,7 @@ import {
 } from '#shared/core/operators/operator-credentials.ts'
 import type { Role } from '#shared/core/operators/roles.ts'
 import { createPasswordHasher } from '#shared/io/operators/password-hash.ts'
-import { insertSession } from '#shared/io/operators/session-store.ts'
+import { insertSession, type SignedInBy } from '#shared/io/operators/session-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
@@ -100,7 +100,10 @@ export type OperatorsRig = {
   join: (role: Role, tenants?: 'all' | string[]) => Promise<Member>
   signIn: (email: string, more?: { address?: string; code?: string }) => Promise<Answer>
   /** Adds another session of an operator to the database. */
-  openSession: (operatorId: string, more?: { steppedUp?: boolean }) => Promise<string>
+  openSession: (
+    operatorId: string,
+    more?: { steppedUp?: boolean; by?: SignedInBy },
+  ) => Promise<string>
   /** An edge that holds a lease. */
   startEdge: () => Promise<TestEdge>
   /** Another console on the same database. */
@@ -176,7 +179,7 @@ export async function createOperatorsRig(more: Partial<ConsoleDeps> = {}): Promi
         body: { email, password, ...(code === undefined ? {} : { code }) },
         ...(address === undefined ? {} : { address }),
       }),
-    openSession: async (operatorId, { steppedUp = false } = {}) => {
+    openSession: async (operatorId, { steppedUp = false, by = 'password' } = {}) => {
       const token = toToken(randomBytes(tokenBytes))
       const atMs = deps.wallMs()
       const session = {
@@ -184,7 +187,7 @@ export async function createOperatorsRig(more: Partial<ConsoleDeps> = {}): Promi
         operatorId,
         createdAtMs: atMs,
         lastUsedAtMs: atMs,
-        signedInBy: 'password' as const,
+        signedInBy: by,
         stepUpUntilMs: steppedUp ? atMs + 60_000 : null,
         address: 'test',
         userAgent: '',

@@ -69,8 +69,8 @@ export function makeStoredOutcomes(tenantId: string, startMs: number, count: num
       isShared ? manyUsersLogOdds : 0,
     )
     const isFraud = random() < toShare(sum - 2.5)
-    // Three sessions a user.
-    const userId = `learner-${n % 400}`
+    // Three sessions a user, of which one at most is among those that are judged or not known.
+    const userId = `learner-${n % 401}`
     const ids = { tenantId, deviceId: `learn-${n}`, sessionId: `session-${n}`, userId }
     const atMs = startMs + n * 3_600_000
     const signals = Object.fromEntries(

@@ -61,7 +61,11 @@ const anyFacts = (tenantIds: readonly string[]): fc.Arbitrary<FleetFacts> =>
       ...facts,
       ...(connection === undefined ? {} : { connection }),
       more: {
-        sdk_meta: { sdk_version: '4.2.0', platform, batch_type: 'launch' },
+        sdk_meta: {
+          sdk_version: client === 40 ? '4.3.0' : '4.2.0',
+          platform,
+          batch_type: 'launch',
+        },
         scorer: { rasp_score: client, rasp_action: 'ALLOW', rasp_flags: ['X'] },
         ...(appVersion === undefined ? {} : { app: { version: appVersion } }),
       },

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { type CaseRow, countFlags, toCase } from '#shared/core/cases/case.ts'
 import {
   decideCase,
+  decideRegroup,
   defaultCaseRules,
   toCaseSubject,
   toDueMs,
@@ -38,6 +39,18 @@ describe('what a new alert does', () => {
   ] as const)('%s', (name, closedAtMs, reopenDays, atMs, step) => {
     const present = name.includes('without') ? null : { closedAtMs }
     expect(decideCase(present, { reopenDays }, atMs)).toBe(step)
+  })
+
+  test.each([
+    ['moves alerts away from those of others', {}, 'move'],
+    ['moves as a whole into the case that is there', { isWhole: true }, 'merge'],
+    ['takes the other phone where it has no case', { isWhole: true, hasTarget: false }, 'rename'],
+    ['stays where the other phone’s alerts fall into it', { isWhole: true, isThere: true }, 'stay'],
+    ['that was split off stays with alerts of others', { takesAlerts: false }, 'stay'],
+    ['that was split off takes it', { takesAlerts: false, isWhole: true }, 'rename'],
+  ] as const)('a case whose install is corrected to another phone %s', (_, more, step) => {
+    const left = { takesAlerts: true, isWhole: false, isThere: false, hasTarget: true, ...more }
+    expect(decideRegroup(left)).toBe(step)
   })
 
   test('is due by its action', () => {

@@ -22,7 +22,7 @@ describe('the filters of the list', () => {
     const search = Object.fromEntries(filterNames.map((name) => [name, 'x']))
     expect(pickFilters(search)).toEqual(search)
     const shown = [...choiceFilters, ...typedFilters].map(({ name }) => name)
-    const withOwnControl = ['assignee', 'from', 'to'] as const
+    const withOwnControl = ['flag', 'sdk_version', 'assignee', 'from', 'to'] as const
     expect([...shown, ...withOwnControl].sort()).toEqual([...filterNames].sort())
     expect(typedFilters).toContainEqual({ name: 'min_score', text: 'Min score' })
   })

@@ -4,7 +4,9 @@ import { describe, expect, it } from 'vitest'
 import {
   findNext,
   graphNodesMax,
+  toAlertsText,
   toGraph,
+  toVerdict,
 } from '../../../services/console/web/pages/entities/graph/nodes.ts'
 
 const anyId = fc.integer({ min: 0, max: 400 }).map(String)
@@ -44,6 +46,27 @@ describe('a graph of links', () => {
         }
       }),
     )
+  })
+
+  it('says risk and verdict of each node, and which has no alerts', () => {
+    const verdicts = { open: 2, reviewed: 1, confirmed: 0, false_positive: 0 }
+    const alerts = [
+      { kind: 'device' as const, id: 'd-1', risk_score: 82, ...verdicts },
+      { kind: 'user' as const, id: 'u', risk_score: 40, ...verdicts, confirmed: 1 },
+      { kind: 'user' as const, id: 'd', risk_score: 7, ...verdicts },
+    ]
+    const linked = [{ id: 'd-1', shared: [{ id: 'u' }], sessions: 0 }]
+    const { nodes } = toGraph({ kind: 'device', id: 'd' }, linked, alerts)
+    expect(
+      nodes.map((node) => [node.id, toVerdict(node.alerts), toAlertsText(node.alerts)]),
+    ).toEqual([
+      // Of another kind than the user of the same id.
+      ['d', 'none', 'no alerts'],
+      ['d-1', 'open', 'risk 82, 3 alerts, 2 open'],
+      ['u', 'confirmed', 'risk 40, 4 alerts, 1 confirmed, 2 open'],
+    ])
+    const cleared = { ...alerts[0]!, open: 0 }
+    expect(toVerdict(cleared)).toBe('cleared')
   })
 
   it('leaves out what has no room, and says how many it shows', () => {

@@ -8,7 +8,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createHttpServer } from '#shared/io/http/http-server.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
-import { addPages, withoutPrefix } from '../../../services/console/serve/serve-pages.ts'
+import {
+  addPages,
+  asksForPage,
+  withoutPrefix,
+} from '../../../services/console/serve/serve-pages.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'di-pages-'))
 const script = 'export const answer = 42\n'.repeat(50)
@@ -27,6 +31,7 @@ async function serve(publicUrl: string, pagesFolder = folder) {
   const app = createHttpServer({
     log: createLog('console', 'silent'),
     metrics: createMetrics('console'),
+    hasNotFoundPage: asksForPage,
   })
   await addPages(app, { publicUrl: () => publicUrl, pagesFolder })
   return app
@@ -87,6 +92,37 @@ describe('the document', () => {
     const app = await serve('http://localhost:8082')
     const { headers } = await app.inject({ url: '/' })
     expect(headers).not.toHaveProperty('strict-transport-security')
+    await app.close()
+  })
+
+  it('is a 404 for a browser at an unknown address; clients and other methods get JSON', async () => {
+    const app = await serve('https://tools.example/di')
+    const html = 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8'
+    const ask = async (url: string, accept?: string, method: 'GET' | 'POST' | 'HEAD' = 'GET') => {
+      const headers = accept === undefined ? {} : { accept }
+      const answer = await app.inject({ url, method, headers })
+      const [type] = String(answer.headers['content-type']).split(';')
+      return { ...answer, said: [answer.statusCode, type] as const }
+    }
+    const { said, body, headers } = await ask('/nothing/here', html)
+    expect(said).toEqual([404, 'text/html'])
+    expect(body).toContain('<base href="/di/">')
+    const nonce = /nonce="([0-9a-f]{32})"/.exec(body)?.[1]
+    expect(headers['content-security-policy']).toContain(`style-src 'self' 'nonce-${nonce}'`)
+    expect(headers['content-security-policy']).toContain("script-src 'self'")
+    expect(headers.vary).toContain('accept')
+    expect(headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-cache',
+    })
+    expect((await ask('/manage', html, 'HEAD')).said).toEqual([404, 'text/html'])
+    const json = [404, 'application/problem+json']
+    for (const accept of [undefined, '*/*', 'application/json']) {
+      expect((await ask('/nothing', accept)).said).toEqual(json)
+    }
+    expect((await ask('/admin/v1/nothing', html)).said).toEqual(json)
+    expect((await ask('/nothing', html, 'POST')).said).toEqual(json)
+    expect((await ask('/account', html, 'POST')).said[0]).toBe(405)
     await app.close()
   })
 

@@ -5,6 +5,7 @@ import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { toBars } from '../../../services/console/web/pages/event/why/bars.ts'
 import {
   signalsOf,
+  toBeside,
   toNotes,
   toReasonNotes,
 } from '../../../services/console/web/pages/event/why/evidence.ts'
@@ -44,6 +45,34 @@ describe('evidence as text', () => {
         }
       }),
     )
+  })
+
+  it('without points stands beside the reason of its category that counts most', () => {
+    const reason = (code: string, weight: number, ...signals: string[]) => {
+      return { code, weight, evidence: { signals } }
+    }
+    const signal = (path: string, value: unknown, outcome = 'unknown') => {
+      return { signal: path, value, outcome }
+    }
+    const beside = toBeside(
+      [
+        reason('DEBUGGER_ATTACHED', 10, 'debugger.adb'),
+        reason('HOOKING_DETECTED', 60, 'debugger.frida_detected'),
+      ],
+      [
+        signal('debugger.frida_detected', true, 'scored'),
+        signal('debugger.modules', ['frida-agent.so']),
+        signal('debugger.pid', 4_711),
+        signal('debugger.nothing', []),
+        signal('debugger.clean', 'x', 'clean'),
+        signal('network.name', 'home'),
+        ...Array.from({ length: 9 }, (_, n) => signal(`debugger.more_${n}`, 'x', 'weightless')),
+      ],
+    )
+    expect([...beside.keys()]).toEqual(['HOOKING_DETECTED'])
+    const paths = beside.get('HOOKING_DETECTED')!.map(({ signal: path }) => path)
+    expect(paths).toHaveLength(5)
+    expect(paths[0]).toBe('debugger.modules')
   })
 
   it('says what limited a reason in words that add up', () => {

@@ -134,7 +134,12 @@ describe('credentials', () => {
 })
 
 describe('access', () => {
-  const operator = { role: 'viewer', tenants: 'all', stepUpUntilMs: null } as const
+  const operator = {
+    role: 'viewer',
+    tenants: 'all',
+    stepUpUntilMs: null,
+    mustEnrol: false,
+  } as const
 
   it('grows with the role', () => {
     for (const [at, role] of roles.entries()) {
@@ -150,6 +155,22 @@ describe('access', () => {
     expect(findAccessFault(rotate, admin, 1)).toBe('step_up')
     expect(findAccessFault(rotate, { ...admin, stepUpUntilMs: 100 }, 99)).toBeNull()
     expect(findAccessFault(rotate, { ...admin, stepUpUntilMs: 100 }, 100)).toBe('step_up')
+  })
+
+  it('is to signing in and out and setting TOTP up alone until it is set up', () => {
+    const admin = { ...operator, role: 'admin', stepUpUntilMs: 100, mustEnrol: true } as const
+    const open = Object.entries(endpointAccess).filter(
+      ([, access]) => access.who !== 'public' && findAccessFault(access, admin, 1) !== 'enrol',
+    )
+    expect(open.map(([name]) => name)).toEqual([
+      'POST /session/step-up/oidc',
+      'POST /session/step-up/oidc/return',
+      'GET /session',
+      'DELETE /session',
+      'POST /session/step-up',
+      'POST /session/totp',
+      'POST /session/totp/confirm',
+    ])
   })
 
   it('to functions for all tenants needs access to all tenants', () => {

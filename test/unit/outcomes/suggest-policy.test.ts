@@ -238,6 +238,18 @@ describe('a warning', () => {
     expect(kindsOf(withRows(row, newer), tampered[0]!)).toEqual(['leak'])
   })
 
+  test('names one that seems harmless by the same choice and loses its points', () => {
+    // Whoever has it is asked, and of other sessions those that complain.
+    const row = { paths: ['root.rooted'], fraud: 2, legitimate: 300, unlabelled: 10 }
+    const table = withRows(row, { ...row, period: 'newer' })
+    expect(pointsOf(suggest(table), 'root.rooted')).toBeLessThan(
+      Number(balancedPolicy.categories.root.signals.rooted),
+    )
+    expect(kindsOf(table, 'root.rooted')).toEqual(['leak'])
+    const some = withRows({ ...row, unlabelled: 9_000 }, { ...row, period: 'newer' })
+    expect(kindsOf(some, 'root.rooted')).not.toContain('leak')
+  })
+
   test('names a signal that only fraud has', () => {
     const row = { paths: tampered, fraud: 120, legitimate: 0, unlabelled: 9_000 }
     const newer = { ...row, period: 'newer' as const }

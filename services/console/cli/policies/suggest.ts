@@ -4,15 +4,19 @@
  */
 import { writeFileSync } from 'node:fs'
 import { toVisible } from '#shared/core/base/visible-text.ts'
+import {
+  toGainText,
+  toPercentText,
+  toRateText,
+  withRange,
+} from '#shared/core/outcomes/figure-text.ts'
 import type {
   AtPolicyThreshold,
   Compared,
   PolicyFigures,
-  Range,
 } from '#shared/core/outcomes/suggest/compare-policies.ts'
 import type { SimpleRule } from '#shared/core/outcomes/suggest/simple-rules.ts'
 import type { SuggestedWeight, Suggestion } from '#shared/core/outcomes/suggest/suggest-policy.ts'
-import type { Rate } from '#shared/core/outcomes/wilson.ts'
 import type { SuggestionLine, SuggestionReport } from '../../policies/suggestions.ts'
 import { command, toQuery } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
@@ -59,13 +63,6 @@ async function follow(context: CliContext, path: string): Promise<SuggestionRepo
     throw new CliError(`${detail} (${code}, ${requestId})`)
   }
   throw new CliError('The response was cut off. Is the console still running?')
-}
-
-const percent = (share: number, digits = 1): string => `${(100 * share).toFixed(digits)} %`
-const toRangeText = ({ low, high }: Range): string => `${percent(low)} to ${percent(high)}`
-
-function toRateText(rate: Rate): string {
-  return rate.rate === null ? 'too few to say' : `${percent(rate.rate)} (${toRangeText(rate)})`
 }
 
 function toReportText(report: SuggestionReport, file: string | null): string {
@@ -132,14 +129,15 @@ function toComparisonText({ compared, thresholds }: Suggestion): string {
     ['NEWER SESSIONS', 'ACTIVE', 'SUGGESTED'],
     [
       row('equal alerts: recall', ({ at_equal_alerts: { recall, recall_range: range } }) => {
-        return `${percent(recall)} (${toRangeText(range)})`
+        return withRange(recall, range)
       }),
-      row('equal alerts: precision', (one) => percent(one.at_equal_alerts.precision)),
+      row('equal alerts: precision', (one) => toPercentText(one.at_equal_alerts.precision)),
       ...at('review', (one) => one.review),
       ...at('block', (one) => one.block),
     ],
   )
   const { before, after } = thresholds
+  const gained = compared.recall_gained
   const block =
     before.block === after.block
       ? ''
@@ -147,11 +145,9 @@ function toComparisonText({ compared, thresholds }: Suggestion): string {
         'blocked, and no more honest ones.'
   return (
     `${table}\nWith equal alerts the suggestion catches ` +
-    `${(100 * compared.recall_gained).toFixed(1)} points more of the labelled fraud (95 % of ` +
-    'runs: ' +
-    `${(100 * compared.recall_gained_range.low).toFixed(1)} to ` +
-    `${(100 * compared.recall_gained_range.high).toFixed(1)}). Precision is of labelled sessions.` +
-    block
+    `${(100 * Math.abs(gained)).toFixed(1)} points ${gained < 0 ? 'less' : 'more'} of the ` +
+    `labelled fraud; 95 of 100 drawn samples are between ` +
+    `${toGainText(compared.recall_gained_range)}. Precision is of labelled sessions.${block}`
   )
 }
 
@@ -199,7 +195,7 @@ function toDecilesText({ active, suggested }: Compared): string {
       name,
       from === to ? String(from) : `${from} to ${to}`,
       String(sessions),
-      percent(expected),
+      toPercentText(expected),
       toRateText(observed),
     ])
   return toTable(

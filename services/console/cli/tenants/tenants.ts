@@ -7,6 +7,7 @@ import {
 import { webhookEvents } from '#shared/core/deliveries/webhook-events.ts'
 import { type Answer, change, command, group, read } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
+import { secondFactorOfTenant } from '../second-factor.ts'
 import { type Column, toColumns, toFields, toTable, toTime } from '../tables.ts'
 import { apps } from './apps.ts'
 import { installs } from './installs.ts'
@@ -143,6 +144,7 @@ export const tenants = group('tenants', 'create, list, show and change tenants',
   ),
   rates,
   retention,
+  secondFactorOfTenant,
   ...installs,
 ])
 

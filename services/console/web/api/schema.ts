@@ -694,6 +694,7 @@ export interface paths {
                     updated_after?: string;
                     limit?: number;
                     cursor?: string;
+                    sdk_version?: string;
                     case_id?: string;
                     assignee?: "none" | string;
                 };
@@ -745,6 +746,48 @@ export interface paths {
                             total: number;
                             limit: number;
                             next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/alerts/counts": {
+        get: {
+            parameters: {
+                query: {
+                    disposition?: string;
+                    decision?: string;
+                    severity?: string;
+                    flag?: string;
+                    min_score?: number;
+                    device_id?: string;
+                    user_id?: string;
+                    session_id?: string;
+                    platform?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
+                    from?: string;
+                    to?: string;
+                    updated_after?: string;
+                    sdk_version?: string;
+                    case_id?: string;
+                    assignee?: "none" | string;
+                    by: "flag" | "sdk_version";
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                value: string;
+                                alerts: number;
+                            }[];
                         };
                     };
                 };
@@ -997,6 +1040,27 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/tenants/{tenant_id}/assignees": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: {
+                                email: string;
+                                name: string;
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/tenants/{tenant_id}/alerts/bulk-disposition": {
         post: {
             parameters: {
@@ -1023,6 +1087,7 @@ export interface paths {
                             from?: string;
                             to?: string;
                             updated_after?: string;
+                            sdk_version?: string;
                             case_id?: string;
                             assignee?: "none" | string;
                         };
@@ -1068,6 +1133,7 @@ export interface paths {
                             from?: string;
                             to?: string;
                             updated_after?: string;
+                            sdk_version?: string;
                             case_id?: string;
                             assignee?: "none" | string;
                         };
@@ -1174,6 +1240,7 @@ export interface paths {
                     from?: string;
                     to?: string;
                     updated_after?: string;
+                    sdk_version?: string;
                     case_id?: string;
                     assignee?: "none" | string;
                     form?: "plain" | "excel";
@@ -1659,9 +1726,34 @@ export interface paths {
                 200: {
                     content: {
                         "application/json": {
-                            device: components["schemas"]["Device"];
+                            device: {
+                                device_id: string;
+                                first_seen_at: string;
+                                last_seen_at: string;
+                                peak_rasp_score: number;
+                                risk_score: number;
+                                risk_percentile?: number;
+                                platform?: string;
+                                sdk_version?: string;
+                                app_version?: string;
+                                device_model?: string;
+                                connection: components["schemas"]["Connection"] | null;
+                                install: components["schemas"]["DeviceInstall"] | null;
+                                phone?: components["schemas"]["DevicePhone"] | null;
+                                users_seen_on: string[];
+                                users_cursor: string | null;
+                                sessions: components["schemas"]["DeviceSession"][];
+                                sessions_total: number;
+                                sessions_cursor: string | null;
+                            };
                             alerts: {
                                 total: number;
+                                verdicts: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                };
                                 data: {
                                     alert_id: string;
                                     tenant_id: string;
@@ -1726,6 +1818,12 @@ export interface paths {
                             sessions: components["schemas"]["UserSession"][];
                             alerts: {
                                 total: number;
+                                verdicts: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                };
                                 data: {
                                     alert_id: string;
                                     tenant_id: string;
@@ -1792,6 +1890,15 @@ export interface paths {
                                 shared_total: number;
                                 sessions: number;
                             }[];
+                            alerts: {
+                                kind: "device" | "user";
+                                id: string;
+                                risk_score: number;
+                                open: number;
+                                reviewed: number;
+                                false_positive: number;
+                                confirmed: number;
+                            }[];
                             total: number;
                             followed: {
                                 read: number;
@@ -1826,6 +1933,15 @@ export interface paths {
                                 }[];
                                 shared_total: number;
                                 sessions: number;
+                            }[];
+                            alerts: {
+                                kind: "device" | "user";
+                                id: string;
+                                risk_score: number;
+                                open: number;
+                                reviewed: number;
+                                false_positive: number;
+                                confirmed: number;
                             }[];
                             total: number;
                             followed: {
@@ -1864,6 +1980,12 @@ export interface paths {
                             };
                             alerts: {
                                 total: number;
+                                verdicts: {
+                                    open: number;
+                                    reviewed: number;
+                                    false_positive: number;
+                                    confirmed: number;
+                                };
                                 data: {
                                     alert_id: string;
                                     tenant_id: string;
@@ -2128,6 +2250,7 @@ export interface paths {
                             data: {
                                 kind: "tenant"
                                     | "alert"
+                                    | "case"
                                     | "delivery"
                                     | "event"
                                     | "device"
@@ -3279,6 +3402,7 @@ export interface paths {
                                 from?: string;
                                 to?: string;
                                 updated_after?: string;
+                                sdk_version?: string;
                                 case_id?: string;
                                 assignee?: "none" | string;
                             };
@@ -3303,6 +3427,7 @@ export interface paths {
                                 from?: string;
                                 to?: string;
                                 updated_after?: string;
+                                sdk_version?: string;
                                 case_id?: string;
                                 assignee?: "none" | string;
                             };
@@ -4501,9 +4626,16 @@ export interface paths {
                     flag?: string;
                     action?: string;
                     signal?: string;
+                    signal_value?: string;
                     platform?: string;
                     app_version?: string;
+                    sdk_version?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
+                    network_kind?: string;
                     min_score?: number;
+                    max_score?: number;
                     limit?: number;
                     cursor?: string;
                 };
@@ -4515,6 +4647,53 @@ export interface paths {
                 200: {
                     content: {
                         "application/json": components["schemas"]["EventPage"];
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/events/counts": {
+        get: {
+            parameters: {
+                query: {
+                    from?: string;
+                    to?: string;
+                    device_id?: string;
+                    user_id?: string;
+                    session_id?: string;
+                    flag?: string;
+                    action?: string;
+                    signal?: string;
+                    signal_value?: string;
+                    platform?: string;
+                    app_version?: string;
+                    sdk_version?: string;
+                    country?: string;
+                    asn?: string;
+                    network?: string;
+                    network_kind?: string;
+                    min_score?: number;
+                    max_score?: number;
+                    by: "action"
+                        | "flag"
+                        | "signal"
+                        | "signal_value"
+                        | "app_version"
+                        | "sdk_version"
+                        | "platform"
+                        | "country"
+                        | "asn"
+                        | "network_kind"
+                        | "score";
+                };
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["EventCounts"];
                     };
                 };
             };
@@ -4702,6 +4881,7 @@ export interface paths {
             parameters: {
                 query?: {
                     open?: string;
+                    affected?: string;
                 };
                 path: {
                     tenant_id: string;
@@ -5867,6 +6047,90 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/second-factor": {
+        get: {
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+        put: {
+            requestBody: {
+                content: {
+                    "application/json": {
+                        required: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/second-factor": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        required: boolean;
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            tenant_id: string | null;
+                            required: boolean;
+                            since: string | null;
+                            required_of_all: boolean;
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/operators": {
         get: {
             responses: {
@@ -6022,7 +6286,14 @@ export interface components {
             history: {
                 at: string;
                 actor: string;
-                kind: "reopened" | "judged" | "snoozed" | "woken" | "assigned" | "merged" | "split";
+                kind: "reopened"
+                    | "judged"
+                    | "snoozed"
+                    | "woken"
+                    | "assigned"
+                    | "merged"
+                    | "split"
+                    | "regrouped";
                 details: {
                     [key: string]: unknown;
                 };
@@ -6097,26 +6368,6 @@ export interface components {
                 answer: string | null;
             }[];
         };
-        Device: {
-            device_id: string;
-            first_seen_at: string;
-            last_seen_at: string;
-            peak_rasp_score: number;
-            risk_score: number;
-            risk_percentile?: number;
-            platform?: string;
-            sdk_version?: string;
-            app_version?: string;
-            device_model?: string;
-            connection: components["schemas"]["Connection"] | null;
-            install: components["schemas"]["DeviceInstall"] | null;
-            phone?: components["schemas"]["DevicePhone"] | null;
-            users_seen_on: string[];
-            users_cursor: string | null;
-            sessions: components["schemas"]["Session"][];
-            sessions_total: number;
-            sessions_cursor: string | null;
-        };
         DeviceInstall: {
             provider: "key_attestation" | "app_attest" | "play_integrity" | "none";
             verdict: "verified" | "rejected" | "none";
@@ -6128,6 +6379,24 @@ export interface components {
             phone_id: string;
             confidence: number;
             installs: number;
+        };
+        DeviceSession: {
+            session_id: string;
+            rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
+            started_at: string;
+            last_seen_at: string;
+            rasp_score: number;
+            flags: components["schemas"]["Flag"][];
+            risk_score: number;
+            action: components["schemas"]["Action"];
+            risk_flags: components["schemas"]["Flag"][];
+            platform?: string;
+            sdk_version?: string;
+            app_version?: string;
+            device_model?: string;
+            connection: components["schemas"]["Connection"] | null;
+            users: string[];
+            users_total: number;
         };
         Disposition: "OPEN" | "REVIEWED" | "FALSE_POSITIVE" | "CONFIRMED";
         Erasure: {
@@ -6196,6 +6465,35 @@ export interface components {
             flags: components["schemas"]["Flag"][];
             reasons: components["schemas"]["Reason"][];
             policy_version: number;
+        };
+        EventCounts: {
+            by: "action"
+                | "flag"
+                | "signal"
+                | "signal_value"
+                | "app_version"
+                | "sdk_version"
+                | "platform"
+                | "country"
+                | "asn"
+                | "network_kind"
+                | "score";
+            all: {
+                events: number;
+                devices: number;
+            };
+            none: {
+                events: number;
+                devices: number;
+            };
+            values: {
+                value: string;
+                label: string;
+                events: number;
+                devices: number;
+            }[];
+            values_total: number;
+            own_filter_left_out: boolean;
         };
         EventExplanation: {
             event: {
@@ -6525,6 +6823,7 @@ export interface components {
                 | "totp_required"
                 | "forbidden"
                 | "scope_missing"
+                | "totp_setup_required"
                 | "step_up_required"
                 | "step_up_refused"
                 | "origin_refused"
@@ -6684,22 +6983,6 @@ export interface components {
             own: boolean;
             updated_at: string;
         };
-        Session: {
-            session_id: string;
-            rasp_action: "ALLOW" | "REVIEW" | "BLOCK";
-            started_at: string;
-            last_seen_at: string;
-            rasp_score: number;
-            flags: components["schemas"]["Flag"][];
-            risk_score: number;
-            action: components["schemas"]["Action"];
-            risk_flags: components["schemas"]["Flag"][];
-            platform?: string;
-            sdk_version?: string;
-            app_version?: string;
-            device_model?: string;
-            connection: components["schemas"]["Connection"] | null;
-        };
         Signal: {
             signal: string;
             name: string;
@@ -6785,6 +7068,7 @@ export interface components {
                 step_up_until: string | null;
             };
             step_up_by: ("code" | "password" | "oidc")[];
+            must_enrol: boolean;
         };
         Tenant: {
             tenant_id: string;

@@ -2,6 +2,7 @@
 import { Dialog as Primitive } from 'radix-ui'
 import type { ReactNode } from 'react'
 import { IconButton } from './button.tsx'
+import { useReturnFocus } from './state/return-focus.ts'
 
 export function Dialog({
   title,
@@ -19,11 +20,13 @@ export function Dialog({
   /** Cannot be closed while something is under way, or while a secret was not confirmed. */
   locked?: boolean
 }) {
+  const focus = useReturnFocus(open)
   return (
     <Primitive.Root onOpenChange={(next) => !next && !locked && onClose()} open={open}>
       <Primitive.Portal>
         <Primitive.Overlay className="fixed inset-0 z-40 bg-shade" />
         <Primitive.Content
+          {...focus}
           {...(description === undefined ? { 'aria-describedby': undefined } : {})}
           className={
             'fixed top-1/2 left-1/2 z-50 grid max-h-[calc(100dvh-2rem)] w-[calc(100vw-2rem)] ' +

@@ -69,7 +69,7 @@ export function Panel({
 /** Names and values below each other. */
 export function Facts({ facts }: { facts: [name: string, value: ReactNode][] }) {
   return (
-    <dl className="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2 px-4 py-3">
+    <dl className="grid grid-cols-[fit-content(40%)_1fr] gap-x-6 gap-y-2 px-4 py-3">
       {facts.map(([name, value]) => (
         <div className="contents" key={name}>
           <dt className="text-muted">{name}</dt>

@@ -3,23 +3,16 @@
  * may hold any number.
  */
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type ReactNode, useRef } from 'react'
+import { useRef } from 'react'
 import { classes } from './classes.ts'
+import { Cells, type Column, TableFrame } from './rows/table-frame.tsx'
+
+export type { Column } from './rows/table-frame.tsx'
 
 export const rowPx = 36
 /** Rows beyond each edge of the view; with a screen of 2,160 px that is 80 rows at most. */
 const overscan = 9
 const headPx = 32
-
-export type Column<Row> = {
-  id: string
-  head: ReactNode
-  cell: (row: Row) => ReactNode
-  /** Numbers stand at the right. */
-  numeric?: boolean
-  /** A CSS width, such as `12rem`. */
-  width?: string
-}
 
 export function Table<Row>({
   label,
@@ -59,74 +52,36 @@ export function Table<Row>({
   const above = items[0]?.start ?? 0
   const below = virtual.getTotalSize() - (items.at(-1)?.end ?? 0)
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a region that scrolls must take the focus
-    <div
-      aria-label={label}
-      className={classes('relative overflow-auto', heightClass)}
-      ref={scroller}
-      role="region"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys scroll it
-      tabIndex={0}
+    <TableFrame
+      columns={columns}
+      heightClass={heightClass}
+      label={label}
+      minWidth={minWidth}
+      rowCount={rows.length}
+      scroller={scroller}
     >
-      <table
-        aria-label={label}
-        aria-rowcount={rows.length + 1}
-        className="w-full table-fixed border-separate border-spacing-0"
-        style={{ minWidth }}
-      >
-        <thead>
-          <tr aria-rowindex={1}>
-            {columns.map(({ id, head, numeric, width }) => (
-              <th
-                className={classes(
-                  'sticky top-0 z-10 h-8 truncate border-line border-b bg-panel px-3 font-medium',
-                  'text-muted text-sm',
-                  numeric ? 'text-right' : 'text-left',
-                )}
-                key={id}
-                scope="col"
-                style={width === undefined ? undefined : { width }}
-              >
-                {head}
-              </th>
-            ))}
+      <Spacer height={above} />
+      {items.map(({ index }) => {
+        const row = rows[index]!
+        const key = rowKey(row)
+        return (
+          <tr
+            aria-rowindex={index + 2}
+            aria-selected={selected === undefined ? undefined : selected === key}
+            className={classes(
+              'group',
+              onSelect && 'cursor-pointer hover:bg-hover',
+              selected === key && 'bg-accent-soft',
+            )}
+            key={key}
+            onClick={onSelect && (() => onSelect(row))}
+          >
+            <Cells columns={columns} row={row} />
           </tr>
-        </thead>
-        <tbody>
-          <Spacer height={above} />
-          {items.map(({ index }) => {
-            const row = rows[index]!
-            const key = rowKey(row)
-            return (
-              <tr
-                aria-rowindex={index + 2}
-                aria-selected={selected === undefined ? undefined : selected === key}
-                className={classes(
-                  'group',
-                  onSelect && 'cursor-pointer hover:bg-hover',
-                  selected === key && 'bg-accent-soft',
-                )}
-                key={key}
-                onClick={onSelect && (() => onSelect(row))}
-              >
-                {columns.map(({ id, cell, numeric }) => (
-                  <td
-                    className={classes(
-                      'h-9 truncate border-line border-b px-3',
-                      numeric && 'text-right',
-                    )}
-                    key={id}
-                  >
-                    {cell(row)}
-                  </td>
-                ))}
-              </tr>
-            )
-          })}
-          <Spacer height={below} />
-        </tbody>
-      </table>
-    </div>
+        )
+      })}
+      <Spacer height={below} />
+    </TableFrame>
   )
 }
 

@@ -10,17 +10,3 @@ export function toWords(name: string): string {
   const words = name.replace('_id', '').replaceAll('_', ' ').replace('sdk', 'SDK')
   return words.slice(0, 1).toUpperCase() + words.slice(1)
 }
-
-const toPercent = (share: number): string => `${(100 * share).toFixed(1)} %`
-
-/** A rate with the range that contains the true one with 95 % confidence. */
-export const toRateText = ({
-  rate,
-  low,
-  high,
-}: {
-  rate: number | null
-  low: number
-  high: number
-}): string =>
-  rate === null ? 'too few to say' : `${toPercent(rate)} (${toPercent(low)} to ${toPercent(high)})`

@@ -2,20 +2,18 @@
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { type AnswerOf, api, ok } from '../api/client.ts'
-import { caseQuery } from '../pages/case/case.ts'
 
 type Found = AnswerOf<'/admin/v1/search', 'get'>['data'][number]
 
 /** Typing is faster than the search of every store. */
 const settleMs = 200
 const charactersMin = 3
-/** A case is found by its whole id alone. */
-const caseId = /^cas_[A-Za-z0-9_-]{22}$/
 
 const addresses: Record<Found['kind'], (id: string) => string | null> = {
   // Tenants are found by the list that the palette has already.
   tenant: () => null,
   alert: (id) => `alerts/${id}`,
+  case: (id) => `cases/${id}`,
   delivery: (id) => `webhooks?delivery=${id}`,
   event: (id) => `events/${id}`,
   device: (id) => `devices/${encodeURIComponent(id)}`,
@@ -38,12 +36,7 @@ export function useFoundIds(
     queryFn: () => ok(api.GET('/admin/v1/search', { params: { query: { q: settled } } })),
     enabled: settled.length >= charactersMin,
   })
-  const { data: found } = useQuery({ ...caseQuery(settled), enabled: caseId.test(settled) })
   if (settled !== text || settled.length < charactersMin) return []
-  if (found !== undefined) {
-    const { case_id: id, tenant_id: tenant } = found.case
-    return [{ kind: 'case', tenant, id, to: `/t/${tenant}/cases/${id}` }]
-  }
   return (data?.data ?? []).flatMap(({ kind, tenant_id: tenant, id }) => {
     const address = addresses[kind](id)
     if (address === null) return []

@@ -17,6 +17,7 @@ import { StepUp } from './step-up.tsx'
 
 // Few people see these, and each of them once.
 const Invite = lazyRouteComponent(() => import('./invite.tsx'), 'Invite')
+const Enrol = lazyRouteComponent(() => import('./enrol.tsx'), 'Enrol')
 const OidcReturn = lazyRouteComponent(() => import('./oidc/return.tsx'), 'OidcReturn')
 
 export function Root() {
@@ -44,6 +45,8 @@ export function Root() {
     // What one operator has seen is not shown to another.
     if (isOther) client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
     client.setQueryData(sessionQuery.queryKey, next)
+    // Calls that wait would be refused: they wait until the second factor is set up.
+    if (next.must_enrol) return
     setEnded(false)
     for (const resolve of waiting.current.splice(0)) resolve(!isOther)
     void client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
@@ -62,6 +65,19 @@ export function Root() {
     return <Failed error={session.error} onRetry={() => void session.refetch()} />
   }
   if (shown === null) return <SignIn onSignedIn={enter} />
+  const enrol = shown.must_enrol && (
+    <Suspense>
+      <Enrol onEnrolled={enter} signedIn={shown} />
+    </Suspense>
+  )
+  if (enrol && !ended) {
+    return (
+      <>
+        {enrol}
+        <StepUp signedIn={shown} />
+      </>
+    )
+  }
   return (
     <>
       <Shell key={shown.operator.operator_id} signedIn={shown} />
@@ -72,9 +88,9 @@ export function Root() {
             aria-describedby={undefined}
             aria-label="Sign in"
             aria-labelledby={undefined}
-            className="fixed inset-0 z-60 overflow-auto bg-page outline-none"
+            className={`fixed inset-0 ${enrol ? 'z-50' : 'z-60'} overflow-auto bg-page outline-none`}
           >
-            <SignIn email={shown.operator.email} onSignedIn={enter} />
+            {enrol || <SignIn email={shown.operator.email} onSignedIn={enter} />}
           </Dialog.Content>
         </Dialog.Portal>
       </Dialog.Root>

@@ -17,6 +17,12 @@ export const bulkSelectionMax = 1_000
 /** Bulk changes in one answer. */
 export const bulkJobsListedMax = 100
 
+/**
+ * Newest alerts of a device or a user in a list of links whose verdicts are counted: 200 linked ones
+ * and as many in common read 40,000 rows at most, in some 50 ms.
+ */
+export const nodeVerdictsCountedMax = 100
+
 /** Other alerts of a device, or a user, whose verdicts an alert shows: an index has 10,000 in 5 ms. */
 export const verdictsCountedMax = 10_000
 
@@ -38,6 +44,8 @@ export const streamSilenceMs = 8_000
 export const alertListLimits = { perTenant: 2, total: 3, queuePerTenant: 100, waitMs: 2_000 }
 export const alertExportLimits = { perTenant: 1, total: 2, queuePerTenant: 20, waitMs: 10_000 }
 export const bulkCountLimits = { perTenant: 1, total: 1, queuePerTenant: 20, waitMs: 2_000 }
+/** Values in a count by flag or by version: there are 70 flags, and clients may invent versions. */
+export const alertValuesMax = 200
 /** Searches without a tenant share the bounds of one. */
 export const searchLimits = { perTenant: 2, total: 2, queuePerTenant: 100, waitMs: 2_000 }
 
@@ -60,8 +68,12 @@ export const caseSubjectsMax = 50
 /** Alerts that are split off at once: their ids are 32 kB in a request and in an audit row. */
 export const caseSplitAlertsMax = 1_000
 
-/** Notes of a case, of up to 2,000 characters each, and the newest entries of its history. */
+/** Notes of a case, of up to 2,000 characters each: at most 1.2 MB in one answer. */
 export const notesPerCaseMax = 200
+/**
+ * Entries of a case's history that are kept, the newest, about 300 bytes each: 60 kB. Notes of
+ * judgements are up to 2,000 characters more. The audit log has all changes.
+ */
 export const caseHistoryMax = 200
 
 /** How long a case that `next` handed out is nobody else's; presence renews it. */
@@ -91,7 +103,12 @@ export const caseChangesAnnouncedMax = 500
  */
 export const caseStepAlerts = 200
 
-/** Saved views of a tenant, own and shared: each is up to 8 kB of JSON, so all are 8 MB. */
+/**
+ * Saved views of a tenant, own and shared: each is up to 8 kB of JSON, so all are 8 MB. An owner
+ * has at most a tenth of them, 25 for each of the four pages, so that it takes ten people to fill
+ * those of a tenant.
+ */
 export const savedViewsMax = 1_000
+export const savedViewsPerOwnerMax = 100
 export const savedViewCharactersMax = 8_192
 export const savedViewNameCharactersMax = 80

@@ -116,3 +116,28 @@ export const hourlyGapsMax = 32
  * The catalog has some 150 signals and a fleet a dozen versions; clients choose other texts.
  */
 export const hourlyNamesMax = 5_000
+
+/**
+ * Counts of events by a column: values in an answer, 50 of some 300 bytes are 15 kB; and values that
+ * are told apart while counting, with a sketch of devices each, which are 40 kB where devices are
+ * thousands. A device sends any version, so a query of more is refused.
+ */
+export const eventCountValuesMax = 50
+export const eventCountGroupsMax = 10_000
+/** Memory of one such query: its sketches, and the decisions of some million raised events. */
+export const eventCountBytesMax = 1024 * 1024 * 1024
+/**
+ * How long one may take. It reads each event of the time, 0.3 µs of CPU each on two threads: 10
+ * million events in 1.5 s. Of many more a query names a device, a user, a session or a shorter time.
+ */
+export const eventCountMaxMs = 10_000
+/**
+ * Such queries at once, each of two threads. A page has one for each column that is open: the others
+ * wait.
+ */
+export const eventCountLimits = {
+  perTenant: 1,
+  total: 2,
+  queuePerTenant: 20,
+  waitMs: 10_000,
+} as const

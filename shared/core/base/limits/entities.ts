@@ -5,6 +5,8 @@
 
 /** Linked devices or users in one answer; a graph shows at most as many nodes. */
 export const linkedMax = 200
+/** Users of a session in a list of 1,000 sessions; the rest is a count. Ids of 256 bytes are 0.8 MB. */
+export const sessionUsersShownMax = 3
 /** What a linked one shares, by id; the rest is a count. 200 of 10 ids of 256 bytes are 0.5 MB. */
 export const sharedShownMax = 10
 /**

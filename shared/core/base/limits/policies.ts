@@ -94,6 +94,12 @@ export const proposalDaysMax = 30
 /** Open proposals of one tenant: nobody reads more. */
 export const proposalsOpenMax = 100
 
+/**
+ * Proposals of one tenant that ended and are kept, the newest: 500 policies of 256 kB are 128 MB at
+ * most, 500 selections of 1,000 alerts 32 MB; of usual ones 5 MB. The audit log has all of them.
+ */
+export const proposalsEndedMax = 500
+
 /** How long an ended proposal is kept; the audit log says who approved what for longer. */
 export const proposalsKeptDays = 90
 

@@ -7,6 +7,7 @@
 import { casesMin } from '#shared/core/base/limits/outcomes.ts'
 import { outcomesMin } from '#shared/core/base/limits/policies.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
+import { toGainText } from '../figure-text.ts'
 import { type Compared, comparePolicies, type Range } from './compare-policies.ts'
 import { type Feature, toFeatures } from './features.ts'
 import { type OutcomeRow, type OutcomeTable, type Period, periods } from './outcome-table.ts'
@@ -204,7 +205,6 @@ function toWeights(
 function judgeComparison(compared: Compared, newer: PeriodTotals): Warning[] {
   const { recall_gained_range: range } = compared
   const few = newer.fraud < outcomesMin / 2
-  const points = (share: number) => `${(100 * share).toFixed(1)} points`
   return [
     ...(range.low > 0
       ? []
@@ -213,8 +213,8 @@ function judgeComparison(compared: Compared, newer: PeriodTotals): Warning[] {
             kind: 'no_better' as const,
             feature: null,
             detail:
-              `with equal alerts it catches ${points(range.low)} to ${points(range.high)} more ` +
-              'of the newer fraud, so it may be no better than the active policy',
+              `with equal alerts it catches ${toGainText(range)} of the newer fraud than the ` +
+              'active policy',
           },
         ]),
     ...(few

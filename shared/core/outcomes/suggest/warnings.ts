@@ -53,8 +53,10 @@ export function findWarnings(
   return features.flatMap((feature, at) => {
     const [older, newer] = [support.older[at]!, support.newer[at]!]
     const isWeighed = trained.outcomes[at] === 'weighed'
+    // Labels that a signal brought can make it seem surer, or harmless so that it loses its points.
+    const isTaught = isWeighed || feature.today > 0
     return [
-      ...(isWeighed ? findLeak(feature, older, totals.older) : []),
+      ...(isTaught ? findLeak(feature, older, totals.older) : []),
       ...(isWeighed ? findSeparation(feature, older) : []),
       ...findDrift(feature, { older, newer }, totals),
     ]
@@ -62,9 +64,9 @@ export function findWarnings(
 }
 
 function findLeak({ name }: Feature, own: Support, all: PeriodTotals): Warning[] {
-  if (own.fraud < casesMin) return []
+  if (labelledOf(own) < casesMin) return []
   const warn = (detail: string): Warning[] => [{ kind: 'leak', feature: name, detail }]
-  const judged = own.judged / own.fraud
+  const judged = own.fraud < casesMin ? 0 : own.judged / own.fraud
   const others = all.fraud - own.fraud
   const judgedOthers = others === 0 ? 0 : (all.judged - own.judged) / others
   if (judged >= judgedShareMin && judgedOthers < judgedShareMin / 2) {
@@ -85,7 +87,8 @@ function findLeak({ name }: Feature, own: Support, all: PeriodTotals): Warning[]
 
 function findSeparation({ name }: Feature, { fraud, legitimate }: Support): Warning[] {
   if (legitimate > 0 || fraud === 0) return []
-  const detail = `no honest session has it, so its weight rests on the penalty (${fraud} fraud)`
+  const sessions = fraud === 1 ? '1 labelled session' : `all ${fraud} labelled sessions`
+  const detail = `${sessions} with it ${fraud === 1 ? 'is' : 'are'} fraud, and none is honest`
   return [{ kind: 'separation', feature: name, detail }]
 }
 

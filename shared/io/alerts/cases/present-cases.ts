@@ -40,6 +40,38 @@ export async function readCaseRules(db: Queryable, tenantId: string): Promise<Ca
   return toCaseRules(rows[0])
 }
 
+/** SQL: the phone that the install of a row of `phone_corrections` is on by it. */
+const correctedPhone = 'case when undone_at is null then phone_id else from_phone_id end'
+// Of an install whose corrections are all undone the service's decision counts.
+const latestFirst = '(undone_at is null) desc, at desc'
+
+/** SQL: the phone that the install of an alert is on now; without corrections the alert's own. */
+export const presentPhoneSql = (alert: string): string => `coalesce((
+  select ${correctedPhone} from phone_corrections as p
+  where p.tenant_id = ${alert}.tenant_id and p.device_id = ${alert}.device_id collate "C"
+  order by ${latestFirst} limit 1), ${alert}.phone_id)`
+
+/**
+ * The phones of installs that analysts corrected, undone corrections included: an alert may be
+ * raised after a correction of its event's phone. Call it under the lock of the tenants' alerts.
+ * @returns by tenant and device id, with a space between them
+ */
+export async function findCorrectedPhones(
+  tx: Queryable,
+  installs: readonly { tenantId: string; deviceId: string }[],
+): Promise<Map<string, string>> {
+  const { rows } = await tx.query<{ tenant_id: string; device_id: string; phone_id: string }>({
+    name: 'find-corrected-phones',
+    text: `select distinct on (tenant_id, device_id) tenant_id, device_id,
+             ${correctedPhone} as phone_id
+           from unnest($1::text[], $2::text[]) as wanted (tenant_id, device_id)
+           join phone_corrections using (tenant_id, device_id)
+           order by tenant_id, device_id, ${latestFirst}`,
+    values: [installs.map(({ tenantId }) => tenantId), installs.map(({ deviceId }) => deviceId)],
+  })
+  return new Map(rows.map((row) => [`${row.tenant_id} ${row.device_id}`, row.phone_id]))
+}
+
 /**
  * The case that the alerts of each subject fall into: an open one before a closed one, then the one
  * that began last; of a merged one the case that has its alerts. Call it under the lock of the

@@ -45,14 +45,18 @@ export function RowList<Row>({
     },
   })
   const openAt = rows.findIndex((row) => rowId(row) === openId)
+  const closed = useRef('')
   useEffect(() => {
-    if (openAt < 0) return
-    virtual.scrollToIndex(openAt, { align: 'auto' })
-    // The keyboard's place follows the row that is open, unless it is elsewhere on purpose.
+    if (openAt >= 0) virtual.scrollToIndex(openAt, { align: 'auto' })
+    // The keyboard's place follows the row that is open, and returns to it when it is closed, unless
+    // it is elsewhere on purpose.
+    const id = openId === '' ? closed.current : openId
+    closed.current = openId
+    if (id === '') return
     const active = document.activeElement
     if (active !== document.body && !scroller.current?.contains(active)) return
     scroller.current
-      ?.querySelector<HTMLElement>(`[data-${kind}="${CSS.escape(openId)}"]`)
+      ?.querySelector<HTMLElement>(`[data-${kind}="${CSS.escape(id)}"]`)
       ?.focus({ preventScroll: true })
   }, [kind, openAt, openId, virtual])
   const attributes = { [`data-${kind}-list`]: true }

@@ -44,9 +44,14 @@ export function AlertDetail({
       <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
         <SeverityBadge severity={decision.severity} />
         <ActionBadge action={decision.action} />
-        <span className="font-semibold text-lg">{decision.risk_score}</span>
+        <span className="font-semibold text-lg" title="Risk score, which decides">
+          {decision.risk_score}
+        </span>
         <span className="text-muted empty:hidden" title="Sessions of 30 days, as of the last hour">
           {toPercentileText(record?.risk_percentile)}
+        </span>
+        <span className="text-muted" title="Of the signals alone, as the device was answered">
+          device score {alert.rasp_score}
         </span>
         <span className="text-muted">
           <Time at={alert.created_at} exact />

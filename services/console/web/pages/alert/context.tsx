@@ -2,16 +2,15 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import { alertFields } from '#shared/core/alerts/alert.ts'
 import { api, ok } from '../../api/client.ts'
+import type { components } from '../../api/schema.ts'
 import { IdText } from '../../components/id.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { counted } from '../../components/words.ts'
-import { useMay } from '../../shell/operator.ts'
 import { PhoneFact } from '../entities/phone-fact.tsx'
-import { signalsOf } from '../event/why/evidence.ts'
-import { openSpikesQuery, toSuppression } from '../signals/open-spikes.ts'
+import { PhoneUsers, PhoneVerdicts } from '../entities/phone-verdicts.tsx'
+import { toVerdictText } from '../entities/verdicts.ts'
+import { SpikeNote } from '../signals/spike-note.tsx'
 import type { Alert, AlertRecord } from './alert.ts'
 
 /** Users that are named; how many more there are follows. */
@@ -43,12 +42,13 @@ export function Context({ alert, record }: { alert: Alert; record: AlertRecord |
           ['Sessions', known.sessions_total.toLocaleString('en')],
           ['Users on it', <Users key="users" tenant={tenant} users={known.users_seen_on} />],
           ['Phone now', <PhoneFact key="phone" phone={known.phone} tenant={tenant} />],
+          ...toPhoneFacts(tenant, known.phone),
           ['Attestation', toAttestation(known.install)],
         ] satisfies [string, ReactNode][])),
   ]
   return (
     <>
-      <SpikeNote alert={alert} />
+      <SpikeNote alerts={[alert]} tenant={tenant} />
       <Panel title="Context">
         {facts.length > 0 && <Facts facts={facts} />}
         {device.error !== null && (
@@ -59,6 +59,7 @@ export function Context({ alert, record }: { alert: Alert; record: AlertRecord |
   )
 }
 
+type DevicePhone = components['schemas']['DevicePhone']
 type Counts = AlertRecord['others']['device']
 
 function toVerdictFacts({ tenant_id: tenant, entity }: Alert, { others }: AlertRecord) {
@@ -66,7 +67,7 @@ function toVerdictFacts({ tenant_id: tenant, entity }: Alert, { others }: AlertR
     [
       name,
       <Link key={name} params={{ tenant }} search={search} to="/t/$tenant/alerts">
-        {toText(counts)}
+        {toVerdictText(counts)}
       </Link>,
     ] satisfies [string, ReactNode]
   const user = entity.user?.user_id
@@ -78,18 +79,17 @@ function toVerdictFacts({ tenant_id: tenant, entity }: Alert, { others }: AlertR
   ]
 }
 
-/** `31 alerts: 24 confirmed, 2 false positives`; the rest is open or only reviewed. */
-function toText({ open, reviewed, confirmed, false_positive: falsePositive }: Counts): string {
-  const total = open + reviewed + confirmed + falsePositive
-  if (total === 0) return 'none'
-  const parts = [
-    ...(confirmed > 0 ? [`${confirmed.toLocaleString('en')} confirmed`] : []),
-    ...(falsePositive > 0 ? [counted(falsePositive, 'false positive')] : []),
-    ...(open > 0 ? [`${open.toLocaleString('en')} open`] : []),
+/** Of the installs before this one, too: who reinstalls is a new device. */
+function toPhoneFacts(
+  tenant: string,
+  phone: DevicePhone | null | undefined,
+): [string, ReactNode][] {
+  if (phone === null || phone === undefined || phone.installs < 2) return []
+  const { phone_id: phoneId } = phone
+  return [
+    ['Alerts of the phone', <PhoneVerdicts key="alerts" phoneId={phoneId} tenant={tenant} />],
+    ['Users of the phone', <PhoneUsers key="users" phoneId={phoneId} tenant={tenant} />],
   ]
-  return parts.length === 0
-    ? counted(total, 'alert')
-    : `${counted(total, 'alert')}: ${parts.join(', ')}`
 }
 
 type Install = { provider: string; verdict: string; level: string } | null
@@ -113,34 +113,5 @@ function Users({ tenant, users }: { tenant: string; users: readonly string[] }) 
       ))}
       {users.length > usersShown && ` and ${(users.length - usersShown).toLocaleString('en')} more`}
     </span>
-  )
-}
-
-/** Said while a signal of the alert has an open spike in its SDK version. */
-function SpikeNote({ alert }: { alert: Alert }) {
-  const { tenant_id: tenant } = alert
-  const version = alertFields.sdk_version(alert)
-  const mayEdit = useMay('engineer')
-  const spikes = useQuery(openSpikesQuery(tenant))
-  const signals = alert.reasons.flatMap(({ evidence }) => signalsOf(evidence))
-  const spike = spikes.data?.data.find(
-    (one) => one.sdk_version === version && signals.includes(one.signal),
-  )
-  if (spike === undefined) return null
-  return (
-    <div
-      className="flex flex-wrap items-center gap-x-3 gap-y-2 rounded-lg bg-warn-soft px-4 py-2.5 text-warn"
-      role="note"
-    >
-      <span className="min-w-0 flex-1">
-        A spike is open for <code className="font-mono text-sm">{spike.signal}</code> in{' '}
-        {spike.platform} {spike.sdk_version}: likely a bad release.
-      </span>
-      {mayEdit && (
-        <Link params={{ tenant }} search={toSuppression(spike)} to="/t/$tenant/policies">
-          Suppress in a draft
-        </Link>
-      )}
-    </div>
   )
 }

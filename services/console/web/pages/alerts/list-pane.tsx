@@ -90,6 +90,7 @@ export function ListPane({
           onEnd={loadMore}
           onOpen={onOpen}
           openId={openId}
+          tenant={tenant}
           total={total}
         />
       )}

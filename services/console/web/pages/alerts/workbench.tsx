@@ -16,7 +16,6 @@ import { focusNote, useNoteGuard } from '../alert/notes.ts'
 import { useBulkJob } from './bulk/bulk-jobs.ts'
 import { FilterBar } from './filters/filter-bar.tsx'
 import { pickFilters } from './filters/filter-values.ts'
-import { SavedViews } from './filters/saved-views.tsx'
 import { useAlertList } from './list/use-alert-list.ts'
 import { useOpenRow } from './list/use-open-row.ts'
 import { useSelection } from './list/use-selection.ts'
@@ -27,6 +26,9 @@ import { SelectionBar } from './triage/selection-bar.tsx'
 const loadOpenAlert = () => import('./open-alert.tsx')
 const KeyHelpDialog = lazy(() =>
   import('./triage/key-help.tsx').then(({ KeyHelpDialog: shown }) => ({ default: shown })),
+)
+const SavedViews = lazy(() =>
+  import('./filters/saved-views.tsx').then(({ SavedViews: shown }) => ({ default: shown })),
 )
 const OpenAlert = lazy(() => loadOpenAlert().then(({ OpenAlert: shown }) => ({ default: shown })))
 
@@ -47,7 +49,7 @@ export function Workbench({ tenant }: { tenant: string }) {
 
   const alerts = useMemo(() => list.data?.pages.flatMap(({ data }) => data) ?? [], [list.data])
   const order = useMemo(() => alerts.map(({ alert_id: id }) => id), [alerts])
-  const { checked, check, clear } = useSelection(filters, order)
+  const { checked, check, clear } = useSelection(filters, order, openId)
   const openAt = alerts.findIndex(({ alert_id: id }) => id === openId)
   const shown = alerts[openAt]
 
@@ -93,7 +95,9 @@ export function Workbench({ tenant }: { tenant: string }) {
       >
         <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
           <h1 className="font-semibold text-xl">Alerts</h1>
-          <SavedViews tenant={tenant} />
+          <Suspense fallback={<Button>Views</Button>}>
+            <SavedViews tenant={tenant} />
+          </Suspense>
           <div className="ml-auto flex flex-wrap items-center gap-2">
             <Link
               className={`${buttonClasses()} no-underline!`}
@@ -106,7 +110,7 @@ export function Workbench({ tenant }: { tenant: string }) {
             <IconButton icon="help" label="Keys" onClick={() => setHelp(true)} />
           </div>
         </div>
-        <FilterBar />
+        <FilterBar tenant={tenant} />
       </header>
       <div className="grid min-h-0 flex-1 grid-cols-[minmax(0,1fr)] lg:grid-cols-[26rem_minmax(0,1fr)]">
         <section
@@ -130,7 +134,7 @@ export function Workbench({ tenant }: { tenant: string }) {
           {checked.size > 0 && (
             <SelectionBar
               checked={checked}
-              onDrop={clear}
+              onClear={clear}
               onSetDisposition={judge}
               onStarted={(jobId) => {
                 clear()

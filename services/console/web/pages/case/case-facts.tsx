@@ -14,6 +14,7 @@ import { dispositionText } from '../alert/disposition.tsx'
 import { By } from '../alert/history.tsx'
 import { ConnectionFact } from '../entities/connection.tsx'
 import { PhoneFact } from '../entities/phone-fact.tsx'
+import { PhoneVerdicts } from '../entities/phone-verdicts.tsx'
 import type { Case, CaseRecord } from './case.ts'
 import { toFlagNames, toMoneyText } from './case-words.ts'
 
@@ -123,6 +124,7 @@ const verdicts: readonly Disposition[] = ['CONFIRMED', 'FALSE_POSITIVE', 'REVIEW
 
 function Verdicts({ shown, worst }: { shown: Case; worst: Alert }) {
   const { tenant_id: tenant, subject } = shown
+  const isOfPhone = subject.kind === 'phone'
   const filter =
     subject.kind === 'user' ? { user_id: subject.id } : { device_id: worst.entity.device.device_id }
   const counts = useQuery({
@@ -139,7 +141,10 @@ function Verdicts({ shown, worst }: { shown: Case; worst: Alert }) {
           return { disposition, total }
         }),
       ),
+    enabled: !isOfPhone,
   })
+  // Of all installs of the phone: the one with the worst alert may be the newest.
+  if (isOfPhone) return <PhoneVerdicts phoneId={subject.id} tenant={tenant} />
   const found = counts.data?.filter(({ total }) => total > 0)
   if (found === undefined) return <Skeleton className="my-1 w-40" />
   if (found.length === 0) return <span className="text-muted">none</span>

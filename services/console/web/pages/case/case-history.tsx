@@ -76,8 +76,27 @@ function EventText({ event: { kind, details }, tenant }: { event: Event; tenant:
     },
     merged: () => <Moved details={details} how="merged" tenant={tenant} />,
     split: () => <Moved details={details} how="split off" tenant={tenant} />,
+    regrouped: () => <Regrouped details={details} tenant={tenant} />,
   }
   return <span>{texts[kind]()}</span>
+}
+
+/** A correction moved an install to another phone: the case went along, or its alerts did. */
+function Regrouped({ details, tenant }: { details: Event['details']; tenant: string }) {
+  const phone = textOf(details.phone_id) ?? 'another phone'
+  if (details.from === details.into) {
+    return (
+      <>
+        An install was corrected: now about phone <Id value={phone} />
+      </>
+    )
+  }
+  return (
+    <>
+      An install was corrected to phone <Id value={phone} />:{' '}
+      <Moved details={details} how="moved" tenant={tenant} />
+    </>
+  )
 }
 
 /** Alerts that went from one case into another. */

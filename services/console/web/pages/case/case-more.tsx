@@ -13,6 +13,7 @@ import { Sentence } from '../alert/sentence.tsx'
 import { Listed } from '../entities/listed.tsx'
 import { Waterfall } from '../event/why/waterfall.tsx'
 import { Labelled } from '../labels/labelled.tsx'
+import { SpikeNote } from '../signals/spike-note.tsx'
 import type { Case, CaseRecord } from './case.ts'
 import { CaseAlerts } from './case-alerts.tsx'
 import { CaseFacts } from './case-facts.tsx'
@@ -48,6 +49,7 @@ export function MoreOfCase({
       return data[0] ?? null
     },
   })
+  const loaded = useCaseAlerts(shown)
   return (
     <>
       {(came > 0 || refused) && <Came count={came} isRefused={refused !== undefined} />}
@@ -56,6 +58,7 @@ export function MoreOfCase({
           alert && (
             <>
               <Sentence reasons={alert.reasons} score={alert.decision.risk_score} />
+              <SpikeNote alerts={[alert, ...(loaded.rows ?? [])]} tenant={tenant} />
               <Panel>
                 <CaseFacts record={record} worst={alert} />
               </Panel>
@@ -116,6 +119,22 @@ const loadAlerts = (
     }),
   )
 
+/** The alerts of a case that are loaded, newest first. */
+function useCaseAlerts({ case_id: caseId, tenant_id: tenant }: Case) {
+  const alerts = useInfiniteQuery({
+    queryKey: ['case-alerts', caseId, 'list'],
+    queryFn: ({ pageParam: cursor }) =>
+      loadAlerts(tenant, {
+        case_id: caseId,
+        limit: pageAlerts,
+        ...(cursor === '' ? {} : { cursor }),
+      }),
+    initialPageParam: '',
+    getNextPageParam: ({ next_cursor: cursor }) => cursor ?? undefined,
+  })
+  return { alerts, rows: alerts.data?.pages.flatMap(({ data }) => data) }
+}
+
 function Alerts({
   shown,
   withDevice,
@@ -130,17 +149,7 @@ function Alerts({
   const { case_id: caseId, tenant_id: tenant } = shown
   const mayChange = useMay('analyst')
   const [checked, setChecked] = useState<ReadonlySet<string>>(new Set())
-  const alerts = useInfiniteQuery({
-    queryKey: ['case-alerts', caseId, 'list'],
-    queryFn: ({ pageParam: cursor }) =>
-      loadAlerts(tenant, {
-        case_id: caseId,
-        limit: pageAlerts,
-        ...(cursor === '' ? {} : { cursor }),
-      }),
-    initialPageParam: '',
-    getNextPageParam: ({ next_cursor: cursor }) => cursor ?? undefined,
-  })
+  const { alerts, rows } = useCaseAlerts(shown)
   const loadMore = () => {
     if (alerts.hasNextPage && !alerts.isFetchingNextPage) void alerts.fetchNextPage()
   }
@@ -149,7 +158,6 @@ function Alerts({
     if (!next.delete(id)) next.add(id)
     setChecked(next)
   }
-  const rows = alerts.data?.pages.flatMap(({ data }) => data)
   const isNew = new Set(rows?.slice(0, came).map(({ alert_id: id }) => id))
   return (
     <Panel

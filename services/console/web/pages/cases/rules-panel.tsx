@@ -99,7 +99,8 @@ function RulesForm({ tenant, present }: { tenant: string; present: CaseRules }) 
     <form className="grid gap-3 p-4" onSubmit={submit}>
       <p className="text-muted">
         Alerts of one subject are settled together. New rules are for alerts to come; cases that are
-        there stay.
+        there stay. When an install is corrected to another phone, its alerts in the open case of
+        the phone it leaves follow it.
       </p>
       <Select
         error={problem?.of('group_by')}

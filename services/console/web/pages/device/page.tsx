@@ -89,7 +89,7 @@ export function Page() {
                       filter={{ device_id: deviceId }}
                       key="alerts"
                       tenant={tenant}
-                      total={alerts.total}
+                      verdicts={alerts.verdicts}
                     />,
                   ],
                 ]}

@@ -11,6 +11,7 @@ import { Time } from '../../components/time/time.tsx'
 import { counted } from '../../components/words.ts'
 import { entityLink } from './entity-link.ts'
 import { LinkGraph } from './graph/link-graph.tsx'
+import { toAlertsText } from './graph/nodes.ts'
 
 type LinksAnswer = AnswerOf<'/admin/v1/tenants/{tenant_id}/devices/{device_id}/links', 'get'>
 type Linked = LinksAnswer['data'][number]
@@ -77,10 +78,10 @@ function Found({ links, subject }: { links: LinksAnswer; subject: Subject }) {
                 label: 'List',
                 content: (
                   <Table
-                    columns={columnsOf(subject)}
+                    columns={columnsOf(subject, links.alerts)}
                     heightClass="max-h-96"
                     label={`Linked ${kind}s`}
-                    minWidth="44rem"
+                    minWidth="56rem"
                     rowKey={(one) => one.id}
                     rows={links.data}
                   />
@@ -91,6 +92,7 @@ function Found({ links, subject }: { links: LinksAnswer; subject: Subject }) {
                 label: 'Graph',
                 content: (
                   <LinkGraph
+                    alerts={links.alerts}
                     linked={links.data}
                     subject={subject}
                     tenant={subject.tenant}
@@ -122,7 +124,7 @@ function Limits({ links, subject: { kind } }: { links: LinksAnswer; subject: Sub
   )
 }
 
-const columnsOf = ({ tenant, kind }: Subject): Column<Linked>[] => {
+const columnsOf = ({ tenant, kind }: Subject, alerts: LinksAnswer['alerts']): Column<Linked>[] => {
   const isDevice = kind === 'device'
   const other = isDevice ? 'user' : 'device'
   return [
@@ -167,6 +169,12 @@ const columnsOf = ({ tenant, kind }: Subject): Column<Linked>[] => {
           },
         ]
       : []),
+    {
+      id: 'alerts',
+      head: 'Risk and alerts',
+      cell: ({ id }) => toAlertsText(alerts.find((one) => one.kind === kind && one.id === id)),
+      width: '14rem',
+    },
     {
       id: 'last',
       head: 'Last seen',

@@ -17,6 +17,9 @@ export type Session = {
   session_id: string
   /** Of a user's sessions, which are on several devices. */
   device_id?: string
+  /** Of a device's sessions: the first of those that it named, of how many. */
+  users?: string[]
+  users_total?: number
   action: string
   started_at: string
   last_seen_at: string
@@ -43,6 +46,28 @@ const deviceColumn = (tenant: string): Column<Session> => ({
       <IdText value={id} />
     </Link>
   ),
+})
+
+const usersColumn = (tenant: string): Column<Session> => ({
+  id: 'users',
+  head: 'Users',
+  cell: ({ users = [], users_total: total = 0 }) =>
+    users.length === 0 ? (
+      <span className="text-muted">none named</span>
+    ) : (
+      <>
+        {users.map((userId, at) => (
+          <span key={userId}>
+            {at > 0 && ', '}
+            <Link params={{ tenant, userId }} to="/t/$tenant/users/$userId">
+              <IdText value={userId} />
+            </Link>
+          </span>
+        ))}
+        {total > users.length && ` and ${(total - users.length).toLocaleString('en')} more`}
+      </>
+    ),
+  width: '9rem',
 })
 
 const labelColumn = (tenant: string): Column<Session> => ({
@@ -124,7 +149,7 @@ export function Sessions({
       head: <span title={scoreTexts.device}>Device score</span>,
       numeric: true,
       cell: (one) => one.rasp_score,
-      width: '7rem',
+      width: '6.5rem',
     },
     {
       id: 'flags',
@@ -137,10 +162,11 @@ export function Sessions({
             {flags.join(', ')}
           </Link>
         ),
-      width: '30%',
+      width: '22%',
     },
-    { id: 'start', head: 'Began', cell: (one) => <Time at={one.started_at} />, width: '8rem' },
-    { id: 'last', head: 'Last seen', cell: (one) => <Time at={one.last_seen_at} />, width: '8rem' },
+    ...(sessions.some((one) => one.users !== undefined) ? [usersColumn(tenant)] : []),
+    { id: 'start', head: 'Began', cell: (one) => <Time at={one.started_at} />, width: '7rem' },
+    { id: 'last', head: 'Last seen', cell: (one) => <Time at={one.last_seen_at} />, width: '7rem' },
     ...(mayLabel ? [labelColumn(tenant)] : []),
   ]
   return (
@@ -173,7 +199,7 @@ export function Sessions({
           columns={columns}
           heightClass="max-h-96"
           label="Sessions"
-          minWidth="58rem"
+          minWidth="68rem"
           rowKey={({ device_id: device = '', session_id: id }) => `${device} ${id}`}
           rows={sessions}
         />

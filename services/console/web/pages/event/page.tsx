@@ -28,12 +28,9 @@ export function Page() {
 }
 
 function Event({ shown }: { shown: Explanation }) {
-  const { event, policy, steps, forced, correlation, answered } = shown
+  const { event, policy, steps, answered, decided } = shown
   const { tenant_id: tenant } = event
   const user = event.user_id ?? event.account_id
-  // What was known beyond the event raises its risk above the score that was answered.
-  const beyond = correlation?.reasons ?? []
-  const own = forced === null ? steps.reasons : (answered.reasons ?? [])
   return (
     <>
       <Panel>
@@ -44,8 +41,11 @@ function Event({ shown }: { shown: Explanation }) {
             [
               'Decided',
               <span className="flex flex-wrap items-center gap-2" key="decided">
-                <ActionBadge action={correlation?.action ?? answered.rasp_action} />
-                <span>risk score {correlation?.risk_score ?? answered.rasp_score}</span>
+                <ActionBadge action={decided.action} />
+                <span>risk score {decided.risk_score}</span>
+                {!decided.stored && (
+                  <span className="text-muted">not decided by the scorer yet</span>
+                )}
               </span>,
             ],
             [
@@ -79,7 +79,7 @@ function Event({ shown }: { shown: Explanation }) {
                   params={{ tenant, userId: user }}
                   to="/t/$tenant/users/$userId"
                 >
-                  {user}
+                  <IdText value={user} />
                 </Link>
               ),
             ],
@@ -94,9 +94,9 @@ function Event({ shown }: { shown: Explanation }) {
       </Panel>
       <Panel title="Why">
         <Waterfall
-          action={correlation?.action ?? answered.rasp_action}
-          reasons={[...own, ...beyond]}
-          score={correlation?.risk_score ?? answered.rasp_score}
+          action={decided.action}
+          reasons={decided.reasons}
+          score={decided.risk_score}
           signals={steps.signals}
           thresholds={steps.thresholds}
         />

@@ -2,7 +2,7 @@
  * Explore: SQL over the analytics views, with the rights and limits of an analyst of the tenant.
  * The query and its parameters are in the URL, so a result is a link.
  */
-import { useMutation } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { ApiProblem, api, ok } from '../../api/client.ts'
@@ -15,9 +15,11 @@ import { useUrlSearch } from '../../components/state/url-state.ts'
 import { Empty, Refused } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { serverNowMs } from '../../components/time/server-clock.ts'
+import { SavedViews } from '../../components/views/saved-views.tsx'
+import { downloadCsv } from './download-csv.ts'
 import { NeedsServer } from './needs-server.tsx'
 import { findParameters, toDefault } from './parameters.ts'
-import { rememberQuery } from './query-history.ts'
+import { historyKey } from './query-history.ts'
 import { ResultChart, ResultTable, type Rows } from './results.tsx'
 import { Sidebar, useCookbook, useViews } from './sidebar.tsx'
 
@@ -29,6 +31,12 @@ order by devices desc
 limit 100`
 
 const parameterPrefix = 'p.'
+
+/** The parameters of a saved query, which has them by the names of the address. */
+const fromView = (values: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name.slice(parameterPrefix.length), value]),
+  )
 
 type Statement = { sql: string; parameters: Record<string, string> }
 
@@ -58,6 +66,16 @@ function Explore({ tenant }: { tenant: string }) {
     sql,
     parameters: Object.fromEntries(parameters.map(({ name }) => [name, toValue(name)])),
   })
+  // What is not typed is left out: a week ago is another day when the query is opened.
+  const view = {
+    sql: sql.trim(),
+    ...Object.fromEntries(
+      parameters.flatMap(({ name }) => {
+        const value = search[`${parameterPrefix}${name}`]
+        return value ? [[`${parameterPrefix}${name}`, value]] : []
+      }),
+    ),
+  }
   const run = () => {
     if (sql.trim() === '' || query.isRunning) return
     change({ sql: sql === firstQuery ? '' : sql })
@@ -143,6 +161,13 @@ function Explore({ tenant }: { tenant: string }) {
                 </Button>
               )}
               <RunState query={query} />
+              <SavedViews
+                kind="sql"
+                noun="query"
+                onOpen={({ sql: saved = '', ...values }) => open(saved, fromView(values))}
+                query={view}
+                tenant={tenant}
+              />
               {query.rows !== null && !query.isRunning && (
                 <Csv statement={query.statement!} tenant={tenant} />
               )}
@@ -176,6 +201,7 @@ type SqlQuery = ReturnType<typeof useSqlQuery>
 
 /** One query at a time: a new one, or leaving the page, ends the one before. */
 function useSqlQuery(tenant: string) {
+  const client = useQueryClient()
   const stop = useRef<AbortController | null>(null)
   const [startedMs, setStartedMs] = useState(0)
   const [statement, setStatement] = useState<Statement | null>(null)
@@ -194,10 +220,7 @@ function useSqlQuery(tenant: string) {
           signal,
         }),
       ),
-    onSettled: (rows, error, { given }) => {
-      if (isCancelled(error)) return
-      rememberQuery(tenant, { ...given, atMs: serverNowMs(), rows: rows?.rows.length ?? null })
-    },
+    onSettled: () => client.invalidateQueries({ queryKey: historyKey(tenant) }),
   })
   useEffect(() => () => stop.current?.abort(), [])
   return {
@@ -307,20 +330,7 @@ function Answer({ query, tenant }: { query: SqlQuery; tenant: string }) {
 function Csv({ tenant, statement }: { tenant: string; statement: Statement }) {
   const csv = useMutation({
     mutationFn: (format: 'csv' | 'excel') =>
-      ok(
-        api.POST('/admin/v1/tenants/{tenant_id}/sql', {
-          params: { path: { tenant_id: tenant } },
-          body: { ...statement, format },
-          parseAs: 'blob',
-        }),
-      ),
-    onSuccess: (blob) => {
-      const link = document.createElement('a')
-      link.href = URL.createObjectURL(blob as unknown as Blob)
-      link.download = `${tenant}-query.csv`
-      link.click()
-      URL.revokeObjectURL(link.href)
-    },
+      downloadCsv({ tenant, statement, format, name: `${tenant}-query.csv` }),
   })
   return (
     <>

@@ -1,60 +1,60 @@
-/** The queries that were run in this browser, newest first, for each tenant. */
-import { useSyncExternalStore } from 'react'
+/**
+ * What the operator ran of a tenant, newest first. The audit log has every query before it runs, so
+ * the history is kept on the server, is the same in every browser, and nobody else's is in it.
+ */
+import { useQuery } from '@tanstack/react-query'
+import { useEffect } from 'react'
+import { api, ok } from '../../api/client.ts'
+import { useSignedIn } from '../../shell/operator.ts'
 
 export type PastQuery = {
+  id: number
+  at: string
   sql: string
   parameters: Record<string, string>
-  atMs: number
-  /** Rows of its answer, or null when it failed. */
-  rows: number | null
 }
 
-const queriesMax = 50
-const none: PastQuery[] = []
-const listeners = new Set<() => void>()
-const cache = new Map<string, PastQuery[]>()
+/** Entries that are read; each has a query of 20,000 characters at most. */
+const entriesRead = 50
 
-const toKey = (tenant: string) => `di.sql.${tenant}`
+export const historyKey = (tenant: string) => ['sql-history', tenant]
 
-export function useQueryHistory(tenant: string): PastQuery[] {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
+/** The latest queries, each once. */
+export function useQueryHistory(tenant: string) {
+  const { email } = useSignedIn().operator
+  useEffect(() => forgetBrowserHistory(tenant), [tenant])
+  return useQuery({
+    queryKey: historyKey(tenant),
+    queryFn: async () => {
+      const { data } = await ok(
+        api.GET('/admin/v1/tenants/{tenant_id}/audit', {
+          params: {
+            path: { tenant_id: tenant },
+            query: { actor: email, action: 'sql.queried', limit: entriesRead },
+          },
+        }),
+      )
+      return toPastQueries(data)
     },
-    () => readHistory(tenant),
-  )
+  })
 }
 
-/** Puts a query first; the same text stands in the list once. */
-export function rememberQuery(tenant: string, query: PastQuery): void {
-  const others = readHistory(tenant).filter(({ sql }) => sql !== query.sql)
-  save(tenant, [query, ...others].slice(0, queriesMax))
-}
+type Entry = { audit_id: number; at: string; after?: unknown }
 
-export const clearHistory = (tenant: string): void => save(tenant, none)
-
-function readHistory(tenant: string): PastQuery[] {
-  const cached = cache.get(tenant)
-  if (cached !== undefined) return cached
-  let read = none
-  try {
-    const value = JSON.parse(localStorage.getItem(toKey(tenant)) ?? '[]') as unknown
-    if (Array.isArray(value)) read = value as PastQuery[]
-  } catch {
-    read = none
+function toPastQueries(entries: readonly Entry[]): PastQuery[] {
+  const bySql = new Map<string, PastQuery>()
+  for (const { audit_id: id, at, after } of entries) {
+    const { sql, parameters } = after as Pick<PastQuery, 'sql' | 'parameters'>
+    if (!bySql.has(sql)) bySql.set(sql, { id, at, sql, parameters })
   }
-  cache.set(tenant, read)
-  return read
+  return [...bySql.values()]
 }
 
-/** Storage can be full or switched off: the history then lasts as long as the window. */
-function save(tenant: string, queries: PastQuery[]): void {
-  cache.set(tenant, queries)
-  for (const listener of listeners) listener()
+/** Former releases kept the history in the browser too; every query of it is in the audit log. */
+function forgetBrowserHistory(tenant: string): void {
   try {
-    localStorage.setItem(toKey(tenant), JSON.stringify(queries))
+    localStorage.removeItem(`di.sql.${tenant}`)
   } catch {
-    return
+    // Storage that is switched off has none.
   }
 }

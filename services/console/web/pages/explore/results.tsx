@@ -1,5 +1,6 @@
 /** The answer of a query: a table, a simple chart, and all of it as a CSV. */
 import { useMemo } from 'react'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import type { AnswerOf } from '../../api/client.ts'
 import { Chart } from '../../components/chart/chart.tsx'
 import { useUrlState } from '../../components/state/url-state.ts'
@@ -40,10 +41,10 @@ export function ResultTable({ tenant, rows: { columns, rows } }: { tenant: strin
             return (
               <span
                 className={text === 'null' ? 'text-muted' : ''}
-                title={text.slice(0, 1_000)}
+                title={toVisible(text.slice(0, 1_000))}
                 translate="no"
               >
-                {text.slice(0, 200)}
+                {toVisible(text.slice(0, 200))}
               </span>
             )
           },
@@ -127,7 +128,7 @@ function Bars({ rows, numbers }: { rows: Rows; numbers: Numbers }) {
   const nameAt = rows.columns.findIndex(({ type }) => !numberType.test(type))
   const bars = rows.rows.slice(0, barsMax).map((row, at) => ({
     key: `${at}`,
-    name: nameAt < 0 ? `row ${at + 1}` : toCell(row[nameAt]),
+    name: nameAt < 0 ? `row ${at + 1}` : toVisible(toCell(row[nameAt])),
     value: Number(row[measure.at] ?? 0),
   }))
   const most = Math.max(...bars.map(({ value }) => Math.abs(value)), 0)

@@ -1,11 +1,12 @@
 /** Beside the query: the views and their columns, the cookbook, and what was run before. */
 import { useQuery } from '@tanstack/react-query'
+import { toVisible } from '#shared/core/base/visible-text.ts'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { Tabs } from '../../components/tabs.tsx'
 import { Time } from '../../components/time/time.tsx'
-import { clearHistory, type PastQuery, useQueryHistory } from './query-history.ts'
+import { type PastQuery, useQueryHistory } from './query-history.ts'
 
 export type Question = AnswerOf<'/admin/v1/sql/cookbook', 'get'>['data'][number]
 type View = AnswerOf<'/admin/v1/sql/views', 'get'>['data'][number]
@@ -109,27 +110,30 @@ function Schema({ onView }: { onView: (view: View) => void }) {
 
 function History({ tenant, onPast }: { tenant: string; onPast: (query: PastQuery) => void }) {
   const queries = useQueryHistory(tenant)
-  if (queries.length === 0) {
-    return <Empty title="Nothing was run yet">Run a query, and it is kept in this browser.</Empty>
-  }
   return (
-    <>
-      <ul className={listClasses}>
-        {queries.map((query) => (
-          <li key={query.sql}>
-            <button className={itemClasses} onClick={() => onPast(query)} type="button">
-              <code className="line-clamp-2 font-mono text-xs break-all">{query.sql}</code>
-              <span className="text-muted text-xs">
-                <Time at={new Date(query.atMs).toISOString()} />,{' '}
-                {query.rows === null ? 'failed' : `${query.rows.toLocaleString('en')} rows`}
-              </span>
-            </button>
-          </li>
-        ))}
-      </ul>
-      <Button className="mt-2" look="quiet" onClick={() => clearHistory(tenant)} small>
-        Clear the history
-      </Button>
-    </>
+    <Loaded query={queries}>
+      {(past) =>
+        past.length === 0 ? (
+          <Empty title="Nothing was run yet">
+            Your latest queries of this tenant are listed here, from the audit log.
+          </Empty>
+        ) : (
+          <ul className={listClasses}>
+            {past.map((query) => (
+              <li key={query.id}>
+                <button className={itemClasses} onClick={() => onPast(query)} type="button">
+                  <code className="line-clamp-2 font-mono text-xs break-all">
+                    {toVisible(query.sql.replace(/\s+/g, ' '))}
+                  </code>
+                  <span className="text-muted text-xs">
+                    <Time at={query.at} />
+                  </span>
+                </button>
+              </li>
+            ))}
+          </ul>
+        )
+      }
+    </Loaded>
   )
 }

@@ -10,11 +10,13 @@ import { type Tenant, tenantQuery } from '../../api/tenants.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Button, buttonClasses } from '../../components/button.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
+import { Settled } from '../../components/state/settled.tsx'
 import { Loaded, Skeleton, SkeletonRows } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
 import { webhookTones } from '../integrations.tsx'
+import { SecondFactorRulePanel } from '../operators/second-factor-rule.tsx'
 import { NamedKeysPanel } from './access/named-keys.tsx'
 import { StatePanel } from './access/state-panel.tsx'
 import { AppsPanel } from './apps-panel.tsx'
@@ -92,37 +94,36 @@ export function Page() {
     >
       <Loaded query={tenant} skeleton={<Skeleton className="h-64" />}>
         {(data) => (
-          <>
-            <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-4 lg:grid-cols-2">
-              <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
-                <KeysPanel tenant={data} />
-                <StatePanel tenant={data} />
+          <Suspense fallback={<Skeleton className="h-64" />}>
+            <Settled skeleton={<Skeleton className="h-64" />}>
+              <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-4 lg:grid-cols-2">
+                <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
+                  <KeysPanel tenant={data} />
+                  <StatePanel tenant={data} />
+                </div>
+                <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
+                  {rotation && (
+                    <RotationPanel
+                      error={fetchKeys.error}
+                      onShowKeys={() => fetchKeys.mutate(undefined, { onSuccess: setKeys })}
+                      rotation={rotation}
+                      showing={fetchKeys.isPending}
+                    />
+                  )}
+                  <InstallsPanel tenant={data} />
+                  <StaleSecretPanel tenantId={tenantId} />
+                  <IngestAnswerPanel tenant={data} />
+                  <ClientAddressPanel tenant={data} />
+                </div>
               </div>
-              <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
-                {rotation && (
-                  <RotationPanel
-                    error={fetchKeys.error}
-                    onShowKeys={() => fetchKeys.mutate(undefined, { onSuccess: setKeys })}
-                    rotation={rotation}
-                    showing={fetchKeys.isPending}
-                  />
-                )}
-                <InstallsPanel tenant={data} />
-                <StaleSecretPanel tenantId={tenantId} />
-                <IngestAnswerPanel tenant={data} />
-                <ClientAddressPanel tenant={data} />
-              </div>
-            </div>
-            <Suspense fallback={<Skeleton className="h-64" />}>
               <CoveragePanel tenantId={tenantId} />
-            </Suspense>
-            <NamedKeysPanel tenantId={tenantId} />
-            <Suspense fallback={<Skeleton className="h-64" />}>
+              <NamedKeysPanel tenantId={tenantId} />
+              <SecondFactorRulePanel tenant={tenantId} />
               <CaseRulesPanel tenant={tenantId} />
-            </Suspense>
-            <AppsPanel tenantId={tenantId} />
-            <SnippetsPanel tenantId={tenantId} />
-          </>
+              <AppsPanel tenantId={tenantId} />
+              <SnippetsPanel tenantId={tenantId} />
+            </Settled>
+          </Suspense>
         )}
       </Loaded>
       {asking && (

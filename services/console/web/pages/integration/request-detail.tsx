@@ -66,7 +66,7 @@ export function RequestDetail({ tenantId, row }: { tenantId: string; row: Reques
       )}
       {row.event_id !== null && row.rasp_action !== null && (
         <p className="flex flex-wrap items-center gap-2 border-line border-t px-4 py-3">
-          {row.rasp_score} <ActionBadge action={row.rasp_action} />
+          Device score {row.rasp_score} <ActionBadge action={row.rasp_action} />
           <Link
             params={{ tenant: tenantId, eventId: row.event_id }}
             to="/t/$tenant/events/$eventId"

@@ -16,6 +16,7 @@ import { useUrlSearch } from '../../components/state/url-state.ts'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
+import { toReasonText } from './reason-words.ts'
 import { RequestDetail } from './request-detail.tsx'
 import { type RequestRow, type Requests, toRows } from './requests.ts'
 
@@ -32,7 +33,7 @@ const columns: Column<RequestRow>[] = [
     cell: (row) => (
       <button className="flex w-full items-center gap-2 text-left" type="button">
         <Badge tone={row.status === 200 ? 'good' : 'bad'}>{row.status}</Badge>
-        <span className="truncate">{row.reason ?? row.code}</span>
+        <span className="truncate">{toReasonText(row)}</span>
         {row.kind === 'registration' && <Badge>install</Badge>}
       </button>
     ),

@@ -1,5 +1,6 @@
 /** Tables of labels, with who labelled and when. */
 import { Link } from '@tanstack/react-router'
+import { toAmountText } from '#shared/core/outcomes/figure-text.ts'
 import { Badge } from '../../components/badge.tsx'
 import { IdText } from '../../components/id.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -32,37 +33,53 @@ export function LabelTable({
           {!isLatest && <span className="text-muted">superseded</span>}
         </span>
       ),
-      width: '14rem',
+      width: withSubject ? '9.5rem' : '14rem',
     },
     ...(withSubject ? [subjectColumn(tenant)] : []),
     {
       id: 'occurred',
       head: 'Happened',
       cell: ({ occurred_at: at }) => <Time at={at} />,
-      width: '8rem',
+      width: '7rem',
     },
     {
       id: 'amount',
       head: 'Amount',
       numeric: true,
-      cell: ({ amount, currency }) => (amount === null ? '' : `${amount} ${currency}`),
-      width: '8rem',
+      cell: ({ amount, currency }) =>
+        amount === null ? '' : `${toAmountText(amount)} ${currency}`,
+      width: '7.5rem',
     },
-    { id: 'case', head: 'Case', cell: ({ external_id: id }) => id && <IdText value={id} /> },
-    { id: 'note', head: 'Note', cell: ({ note }) => note },
-    { id: 'by', head: 'By', cell: ({ actor }) => actor },
+    {
+      id: 'case',
+      head: 'Case',
+      cell: ({ external_id: id }) => id && <IdText value={id} />,
+      width: '7.5rem',
+    },
+    {
+      id: 'note',
+      head: 'Note',
+      cell: ({ note }) => <span title={note ?? undefined}>{note}</span>,
+      ...(withSubject ? { width: '4.5rem' } : {}),
+    },
+    {
+      id: 'by',
+      head: 'By',
+      cell: ({ actor }) => <span title={actor}>{actor}</span>,
+      width: withSubject ? '5.5rem' : '9rem',
+    },
     {
       id: 'received',
       head: 'Labelled',
       cell: ({ created_at: at }) => <Time at={at} />,
-      width: '8rem',
+      width: '7rem',
     },
   ]
   return (
     <Table
       columns={columns}
       label="Labels"
-      minWidth="60rem"
+      minWidth={withSubject ? '62rem' : '60rem'}
       {...(onEnd === undefined ? {} : { onEnd })}
       rowKey={({ label_id: id }) => id}
       rows={rows}
@@ -82,7 +99,6 @@ const subjectColumn = (tenant: string): Column<Label> => ({
       </span>
     )
   },
-  width: '22%',
 })
 
 function SubjectLink({ tenant, kind, id }: LabelSubject & { tenant: string }) {

@@ -35,7 +35,7 @@ export function Page() {
   })
   return (
     <Frame
-      about="What was said of a session comes before what was said of its device or user, and fraud before legitimate. The latest label of a subject and case counts. Dispositions of alerts count as labels of their session, and are not listed here."
+      about="What devices, users, sessions and events turned out to be. What was said of a session comes before what was said of its device or user, and fraud before legitimate. The latest label of a subject and case counts. Dispositions of alerts count as labels of their session, and are not listed here."
       title="Labels"
     >
       <search aria-label="Filters" className="grid gap-3 sm:grid-cols-3 xl:grid-cols-5">

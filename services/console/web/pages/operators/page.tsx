@@ -19,6 +19,7 @@ import {
   operatorsQuery,
 } from './operators.ts'
 import { nameScope } from './scope.tsx'
+import { SecondFactorRulePanel } from './second-factor-rule.tsx'
 
 export function Page() {
   const { operator: self } = useSignedIn()
@@ -103,6 +104,7 @@ export function Page() {
           )}
         </Loaded>
       </Panel>
+      {operators.data && <SecondFactorRulePanel tenant={null} />}
       {/* Below a list of unknown length, so it comes after it: nothing moves. */}
       {operators.data && (
         <Panel title="Invitations">

@@ -4,12 +4,12 @@
  */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { api, ok } from '../../api/client.ts'
 import { Panel } from '../../components/page.tsx'
+import { SmallTable } from '../../components/rows/small-table.tsx'
+import type { Column } from '../../components/rows/table-frame.tsx'
 import { Empty } from '../../components/states.tsx'
-import type { Column } from '../../components/table.tsx'
+import { openSpikesQuery } from '../signals/open-spikes.ts'
 import type { Overview } from './overview.ts'
-import { SmallTable } from './small-table.tsx'
 
 type Cases = Overview['cases']
 type Queue = Cases['queues'][number]
@@ -19,16 +19,8 @@ const number = (value: number) => value.toLocaleString('en')
 
 /** A signal that rose abruptly within one SDK version is likely a bad release. */
 export function SpikeBanner({ tenant }: { tenant: string }) {
-  const { data } = useQuery({
-    queryKey: ['prevalence-spikes', tenant],
-    queryFn: () =>
-      ok(
-        api.GET('/admin/v1/tenants/{tenant_id}/prevalence-spikes', {
-          params: { path: { tenant_id: tenant } },
-        }),
-      ),
-  })
-  const open = data?.data.filter(({ ended_at: endedAt }) => endedAt === null) ?? []
+  const { data } = useQuery(openSpikesQuery(tenant))
+  const open = data?.data ?? []
   const [first] = open
   if (first === undefined) return null
   const more = open.length === 1 ? '' : ` and ${open.length - 1} more`

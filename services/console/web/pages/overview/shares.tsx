@@ -1,10 +1,10 @@
 /** The flags and SDK versions of a period, by events. */
 import { Link } from '@tanstack/react-router'
 import { Panel } from '../../components/page.tsx'
+import { SmallTable } from '../../components/rows/small-table.tsx'
+import type { Column } from '../../components/rows/table-frame.tsx'
 import { Empty } from '../../components/states.tsx'
-import type { Column } from '../../components/table.tsx'
 import type { Overview } from './overview.ts'
-import { SmallTable } from './small-table.tsx'
 
 type Telemetry = NonNullable<Overview['telemetry']>
 type FlagShare = Telemetry['top_flags'][number]

@@ -16,13 +16,13 @@ const texts = {
   split: {
     title: 'Split this install off',
     about:
-      'It becomes a phone of its own, for what is received from now on and on every page. Alerts keep the phone that they were raised with. You can undo it.',
+      'It becomes a phone of its own, for what is received from now on and on every page. Its alerts in the open case of this phone leave for a case of their own; closed cases stay. You can undo it.',
     action: 'Split off',
   },
   join: {
     title: 'Join an install to this phone',
     about:
-      'It counts as this phone for what is received from now on and on every page. Alerts keep the phone that they were raised with. You can undo it.',
+      'It counts as this phone for what is received from now on and on every page. Its alerts in the open case of its phone move to the case of this one; closed cases stay. You can undo it.',
     action: 'Join',
   },
 } as const

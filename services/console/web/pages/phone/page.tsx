@@ -13,6 +13,7 @@ import { counted } from '../../components/words.ts'
 import { useMay } from '../../shell/operator.ts'
 import { OpenCaseLink } from '../entities/open-case.tsx'
 import { TimelinePanel } from '../entities/timeline/timeline-panel.tsx'
+import { toVerdictText } from '../entities/verdicts.ts'
 import { CorrectDialog } from './correct-dialog.tsx'
 import { Corrections } from './corrections.tsx'
 import { Installs } from './installs.tsx'
@@ -79,7 +80,7 @@ function Shown({
             ['Highest risk score', phone.risk_score],
             ['Installs', phone.installs_total.toLocaleString('en')],
             ['Users', phone.users_total.toLocaleString('en')],
-            ['Alerts', alerts.total.toLocaleString('en')],
+            ['Alerts', toVerdictText(alerts.verdicts)],
           ]}
         />
       </Panel>

@@ -118,7 +118,7 @@ function ReportView({ report }: { report: Report }) {
           These are alerts that the signals alone raise. Of the sessions gone,{' '}
           {toCount(report.correlated.may_stay)} may keep theirs because of what is known of the
           device or user. Of the new ones, {toCount(report.correlated.exist_already)} have one
-          already for that reason.
+          already for that reason. The thresholds above count with it, so they may differ by a few.
         </p>
       </div>
       <ConfusionMatrix after="this draft" before="as decided" matrix={report.matrix} />

@@ -1,16 +1,14 @@
 /** What a policy makes of the sessions whose outcome is known, beside what was made of them. */
-
-import { type Column, Table } from '../../components/table.tsx'
+import { toAmountText, toRateText } from '#shared/core/outcomes/figure-text.ts'
 import { Time } from '../../components/time/time.tsx'
-import { toRateText } from '../../components/words.ts'
 import type { Report } from './backtest-run.ts'
+import { type FigureRow, FiguresTable } from './figures-table.tsx'
 
 type Counts = Report['outcomes']['before']
 type Moves = Pick<
   Report['outcomes'],
   'fraud_lost' | 'fraud_gained' | 'honest_spared' | 'honest_newly_harmed'
 >
-type Row = { name: string; before: string; after: string }
 
 const toCount = (value: number) => value.toLocaleString('en')
 
@@ -28,21 +26,15 @@ export function KnownOutcomes({
   moves: Moves
   asOf: string | null
 }) {
-  const columns: Column<Row>[] = [
-    { id: 'name', head: 'Sessions of which the outcome is known', cell: ({ name }) => name },
-    { id: 'before', head: heads[0], width: '17rem', cell: (row) => row.before },
-    { id: 'after', head: heads[1], width: '17rem', cell: (row) => row.after },
-  ]
   if (before.fraud + before.honest === 0) return null
   return (
-    <div className="grid gap-2">
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-2">
       <h3 className="font-medium">Fraud caught, honest users harmed</h3>
-      <Table
-        columns={columns}
+      <FiguresTable
+        groups={[{ rows: toRows(before, after) }]}
+        heads={['Labelled sessions', ...heads]}
         label="Fraud caught, honest users harmed"
-        minWidth="48rem"
-        rowKey={({ name }) => name}
-        rows={toRows(before, after)}
+        minWidth="36rem"
       />
       <OutcomeMoves moves={moves} />
       <p className="text-muted text-sm">
@@ -53,14 +45,16 @@ export function KnownOutcomes({
   )
 }
 
-function toRows(before: Counts, after: Counts): Row[] {
-  const row = (name: string, show: (counts: Counts) => string): Row => {
-    return { name, before: show(before), after: show(after) }
+function toRows(before: Counts, after: Counts): FigureRow[] {
+  const row = (name: string, show: (counts: Counts) => string): FigureRow => {
+    return { name, cells: [show(before), show(after)] }
   }
   const money = before.losses.map(({ currency }) =>
     row(`Money caught, ${currency}`, ({ losses }) => {
       const loss = losses.find((one) => one.currency === currency)
-      return loss === undefined ? '0' : `${loss.caught} of ${loss.lost}, ${loss.missed} missed`
+      if (loss === undefined) return '0'
+      const { caught, lost, missed } = loss
+      return `${toAmountText(caught)} of ${toAmountText(lost)}, ${toAmountText(missed)} missed`
     }),
   )
   return [
@@ -84,8 +78,8 @@ const sessions = (count: number, kind: string): string =>
 /** What changes, in words; nothing where nothing does. */
 export function OutcomeMoves({ moves }: { moves: Moves }) {
   const lines = [
-    ['text-bad', moves.fraud_lost, 'confirmed fraud', 'would no longer be caught'],
-    ['text-good', moves.fraud_gained, 'confirmed fraud', 'would be caught in addition'],
+    ['text-bad', moves.fraud_lost, 'known fraud', 'would no longer be caught'],
+    ['text-good', moves.fraud_gained, 'known fraud', 'would be caught in addition'],
     ['text-bad', moves.honest_newly_harmed, 'honest', 'would be harmed in addition'],
     ['text-good', moves.honest_spared, 'honest', 'would no longer be harmed'],
   ] as const

@@ -1,5 +1,5 @@
 /** What a policy would change: the confusion matrix, sessions by change, those that moved most. */
-
+import { useId } from 'react'
 import { actions } from '#shared/core/scoring/score.ts'
 import { ActionBadge } from '../../components/badge.tsx'
 import { classes } from '../../components/classes.ts'
@@ -20,54 +20,57 @@ export function ConfusionMatrix({
   after: string
 }) {
   const total = (row: string) => actions.reduce((sum, to) => sum + (matrix[row]?.[to] ?? 0), 0)
+  const title = useId()
   return (
-    <div className="overflow-x-auto">
-      <table className="border-separate border-spacing-1">
-        <caption className="pb-1 text-left font-medium">
-          Events: {before} in rows, {after} in columns
-        </caption>
-        <thead>
-          <tr>
-            <td />
-            {actions.map((to) => (
-              <th className="px-2 text-right" key={to} scope="col">
-                <ActionBadge action={to} />
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {actions.map((from, row) => (
-            <tr key={from}>
-              <th className="pr-3 text-left" scope="row">
-                <ActionBadge action={from} />
-              </th>
-              {actions.map((to, column) => {
-                const count = matrix[from]?.[to] ?? 0
-                const share = total(from) === 0 ? 0 : count / total(from)
-                return (
-                  <td
-                    className={classes(
-                      'min-w-20 rounded px-2 py-1.5 text-right',
-                      count === 0 || row === column
-                        ? 'bg-panel'
-                        : column > row
-                          ? 'bg-warn-soft'
-                          : 'bg-good-soft',
-                      count === 0 && 'text-muted',
-                      count > 0 && row !== column && 'font-semibold',
-                    )}
-                    key={to}
-                    title={`${(share * 100).toFixed(1)} % of ${from}`}
-                  >
-                    {toCount(count)}
-                  </td>
-                )
-              })}
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-1">
+      <h3 className="font-medium" id={title}>
+        Events: {before} in rows, {after} in columns
+      </h3>
+      <div className="overflow-x-auto">
+        <table aria-labelledby={title} className="border-separate border-spacing-1">
+          <thead>
+            <tr>
+              <td />
+              {actions.map((to) => (
+                <th className="px-2 text-right" key={to} scope="col">
+                  <ActionBadge action={to} />
+                </th>
+              ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {actions.map((from, row) => (
+              <tr key={from}>
+                <th className="pr-3 text-left" scope="row">
+                  <ActionBadge action={from} />
+                </th>
+                {actions.map((to, column) => {
+                  const count = matrix[from]?.[to] ?? 0
+                  const share = total(from) === 0 ? 0 : count / total(from)
+                  return (
+                    <td
+                      className={classes(
+                        'min-w-20 rounded px-2 py-1.5 text-right',
+                        count === 0 || row === column
+                          ? 'bg-panel'
+                          : column > row
+                            ? 'bg-warn-soft'
+                            : 'bg-good-soft',
+                        count === 0 && 'text-muted',
+                        count > 0 && row !== column && 'font-semibold',
+                      )}
+                      key={to}
+                      title={`${(share * 100).toFixed(1)} % of ${from}`}
+                    >
+                      {toCount(count)}
+                    </td>
+                  )
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </div>
   )
 }
@@ -116,12 +119,12 @@ export function NamedChanges({ title, rows }: { title: string; rows: Named[] }) 
   const changed = rows.filter((one) => changeNames.some(([id]) => one[id] > 0))
   if (changed.length === 0) return null
   const columns: Column<Named>[] = [
-    { id: 'name', head: title, cell: ({ name }) => name || 'none' },
+    { id: 'name', head: title, cell: ({ name }) => <span title={name}>{name || 'none'}</span> },
     ...changeNames.map(([id, head, note]) => ({
       id,
       head: <span title={note}>{head}</span>,
       numeric: true,
-      width: '5.5rem',
+      width: '4.75rem',
       cell: (one: Named) => toCount(one[id]),
     })),
   ]
@@ -130,7 +133,7 @@ export function NamedChanges({ title, rows }: { title: string; rows: Named[] }) 
       columns={columns}
       heightClass="max-h-64"
       label={`Sessions that change by ${title.toLowerCase()}`}
-      minWidth="30rem"
+      minWidth="33rem"
       rowKey={({ name }) => name}
       rows={changed}
     />

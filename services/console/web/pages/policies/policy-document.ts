@@ -51,6 +51,8 @@ export type FormProps = {
   base: PolicyDocument
   /** What the server says about a path of the document. */
   errorOf: (path: string) => string | undefined
+  /** Called with the path of a part that the person is in, and with null when they leave it. */
+  onEditing: (path: string | null) => void
   onChange: (document: PolicyDocument) => void
 }
 

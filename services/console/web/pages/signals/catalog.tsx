@@ -9,11 +9,11 @@ import { SignalName, seenByServerText } from '../../components/signal-name.tsx'
 import { useUrlSearch } from '../../components/state/url-state.ts'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
-import { serverNowMs } from '../../components/time/server-clock.ts'
 import { Time } from '../../components/time/time.tsx'
+import { fleetOfWeekQuery } from '../fleet/week-query.ts'
+import { catalogQuery, type SignalCatalog } from './catalog-query.ts'
 
-type Listed = AnswerOf<'/admin/v1/tenants/{tenant_id}/signals', 'get'>
-type Signal = Listed['categories'][number]['signals'][number]
+type Signal = SignalCatalog['categories'][number]['signals'][number]
 type Precision = AnswerOf<
   '/admin/v1/tenants/{tenant_id}/rule-performance',
   'get'
@@ -21,31 +21,18 @@ type Precision = AnswerOf<
 
 type Row = Signal & { share: number | null; performance: Precision | undefined }
 
-const weekMs = 7 * 86_400_000
 const toPercent = (share: number) => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`
 
 export function Catalog({ tenant }: { tenant: string }) {
   const [search, change] = useUrlSearch()
   const path = { tenant_id: tenant }
-  const catalog = useQuery({
-    queryKey: ['signals', tenant],
-    queryFn: () => ok(api.GET('/admin/v1/tenants/{tenant_id}/signals', { params: { path } })),
-  })
+  const catalog = useQuery(catalogQuery(tenant))
   const performance = useQuery({
     queryKey: ['rule-performance', tenant],
     queryFn: () =>
       ok(api.GET('/admin/v1/tenants/{tenant_id}/rule-performance', { params: { path } })),
   })
-  const fleet = useQuery({
-    queryKey: ['fleet', tenant, 'week'],
-    queryFn: () => {
-      const from = new Date(serverNowMs() - weekMs).toISOString()
-      return ok(
-        api.GET('/admin/v1/tenants/{tenant_id}/fleet', { params: { path, query: { from } } }),
-      )
-    },
-    staleTime: 60_000,
-  })
+  const fleet = useQuery(fleetOfWeekQuery(tenant))
   const rows = useMemo((): Row[] => {
     const shares = new Map(fleet.data?.signals.map(({ signal, share }) => [signal, share]))
     const judged = new Map(performance.data?.signals.map((one) => [one.what, one]))

@@ -7,19 +7,21 @@ export type Spike = AnswerOf<
   'get'
 >['data'][number]
 
-/** Shares are compared every hour. */
-const staleMs = 60_000
+/** Shares are compared every hour: every page that is open learns of it within a minute. */
+const lookMs = 60_000
 
+/** Their numbers are those of the last comparison: no event is read for them. */
 export const openSpikesQuery = (tenant: string) =>
   queryOptions({
     queryKey: ['prevalence-spikes', tenant, 'open'],
     queryFn: () =>
       ok(
         api.GET('/admin/v1/tenants/{tenant_id}/prevalence-spikes', {
-          params: { path: { tenant_id: tenant }, query: { open: 'true' } },
+          params: { path: { tenant_id: tenant }, query: { open: 'true', affected: 'false' } },
         }),
       ),
-    staleTime: staleMs,
+    staleTime: lookMs,
+    refetchInterval: lookMs,
   })
 
 export const toShareText = (share: number | null) =>

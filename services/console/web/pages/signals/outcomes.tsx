@@ -1,13 +1,14 @@
 /** What turned out to be fraud: how much was caught and missed, whom it harmed, and the money. */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { toAmountText, toRateText } from '#shared/core/outcomes/figure-text.ts'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { Facts, Panel } from '../../components/page.tsx'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { TimeRange, useTimeRange } from '../../components/time/time-range.tsx'
-import { toRateText } from '../../components/words.ts'
+import { counted } from '../../components/words.ts'
 
 type Outcomes = AnswerOf<'/admin/v1/tenants/{tenant_id}/rule-performance', 'get'>['outcomes']
 type Row = Outcomes['flags'][number]
@@ -55,27 +56,27 @@ export function OutcomesTab({ tenant }: { tenant: string }) {
 function Known({ tenant, outcomes }: { tenant: string; outcomes: Outcomes }) {
   const { as_of: asOf, losses, labels, labels_without_session: unseen } = outcomes
   return (
-    <>
+    <div className="grid grid-cols-[minmax(0,1fr)] gap-4">
       <Panel>
         <Facts
           facts={[
             [
               'Fraud caught',
-              `${outcomes.caught} of ${outcomes.fraud} sessions: ${toRateText(outcomes.recall)}`,
+              `${toCount(outcomes.caught)} of ${counted(outcomes.fraud, 'session')}: ${toRateText(outcomes.recall)}`,
             ],
-            ['Fraud missed', `${outcomes.missed} sessions`],
+            ['Fraud missed', counted(outcomes.missed, 'session')],
             [
               'Honest users harmed',
-              `${outcomes.harmed_users} users, ${outcomes.harmed} of ${outcomes.honest} sessions: ${toRateText(outcomes.harmed_share)}`,
+              `${counted(outcomes.harmed_users, 'user')}, in ${toCount(outcomes.harmed)} of ${counted(outcomes.honest, 'honest session')}: ${toRateText(outcomes.harmed_share)}`,
             ],
             ...losses.map(({ currency, lost, caught, missed }): [string, string] => [
-              `Lost in ${currency}`,
-              `${lost}: ${caught} caught, ${missed} missed`,
+              `Money lost, ${currency}`,
+              `${toAmountText(lost)}: ${toAmountText(caught)} caught, ${toAmountText(missed)} missed`,
             ]),
             [
               'Labels',
               <Link key="labels" search={{ tenant }} to="/manage/labels">
-                {`${labels} that count, ${unseen} of them of no known session`}
+                {`${toCount(labels)} count; ${toCount(unseen)} of them name no known session`}
               </Link>,
             ],
             ['As of', asOf === null ? 'nothing was copied yet' : <Time at={asOf} exact key="at" />],
@@ -89,30 +90,54 @@ function Known({ tenant, outcomes }: { tenant: string; outcomes: Outcomes }) {
           <Table
             columns={columns}
             label="By flag"
-            minWidth="48rem"
+            minWidth="60rem"
             rowKey={({ flag }) => flag}
             rows={outcomes.flags}
           />
         )}
       </Panel>
-    </>
+    </div>
   )
 }
 
+const toCount = (value: number) => value.toLocaleString('en')
+
 const columns: Column<Row>[] = [
-  { id: 'flag', head: 'Flag', cell: ({ flag }) => flag },
-  { id: 'fraud', head: 'Fraud', numeric: true, cell: ({ fraud }) => fraud, width: '5rem' },
-  { id: 'recall', head: 'Of all fraud', cell: ({ recall }) => toRateText(recall), width: '15rem' },
-  { id: 'honest', head: 'Honest', numeric: true, cell: ({ honest }) => honest, width: '5rem' },
+  {
+    id: 'flag',
+    head: 'Flag',
+    cell: ({ flag }) => <span title={flag}>{flag}</span>,
+    width: '15rem',
+  },
+  {
+    id: 'fraud',
+    head: 'Fraud',
+    numeric: true,
+    cell: ({ fraud }) => toCount(fraud),
+    width: '5rem',
+  },
+  { id: 'recall', head: 'Of all fraud', cell: ({ recall }) => toRateText(recall), width: '10rem' },
+  {
+    id: 'honest',
+    head: 'Honest',
+    numeric: true,
+    cell: ({ honest }) => toCount(honest),
+    width: '5rem',
+  },
   {
     id: 'share',
     head: 'Of all honest',
     cell: ({ honest_share: share }) => toRateText(share),
-    width: '15rem',
+    width: '10rem',
   },
   {
     id: 'lost',
-    head: 'Lost',
-    cell: ({ losses }) => losses.map(({ currency, lost }) => `${lost} ${currency}`).join(', '),
+    head: 'Money lost',
+    cell: ({ losses }) => {
+      const text = losses
+        .map(({ currency, lost }) => `${toAmountText(lost)} ${currency}`)
+        .join(', ')
+      return <span title={text}>{text}</span>
+    },
   },
 ]

@@ -70,7 +70,7 @@ export function Page() {
                       filter={{ user_id: userId }}
                       key="alerts"
                       tenant={tenant}
-                      total={alerts.total}
+                      verdicts={alerts.verdicts}
                     />,
                   ],
                 ]}

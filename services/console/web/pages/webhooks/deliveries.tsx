@@ -13,7 +13,7 @@ import { Empty, Loaded } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { DeliveryDetail } from './delivery-detail.tsx'
-import { deliveryTones } from './delivery-words.ts'
+import { deliveryTones, toShownState } from './delivery-words.ts'
 import { type Delivery, deliveriesKey } from './webhook-actions.ts'
 
 const pageRows = 100
@@ -29,7 +29,10 @@ const columns: Column<Delivery>[] = [
   {
     id: 'state',
     head: 'State',
-    cell: ({ state }) => <Badge tone={deliveryTones[state]}>{state}</Badge>,
+    cell: (delivery) => {
+      const state = toShownState(delivery)
+      return <Badge tone={deliveryTones[state]}>{state}</Badge>
+    },
     width: '6.25rem',
   },
   {

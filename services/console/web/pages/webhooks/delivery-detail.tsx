@@ -12,24 +12,16 @@ import { CodeBlock } from '../../components/secret.tsx'
 import { Failed, Loaded, SkeletonRows } from '../../components/states.tsx'
 import { Time } from '../../components/time/time.tsx'
 import { useMay } from '../../shell/operator.ts'
-import { deliveryTones, toEndText } from './delivery-words.ts'
-import { type Delivery, deliveriesKey, useWebhookActions } from './webhook-actions.ts'
+import { deliveryTones, toEndText, toShownState } from './delivery-words.ts'
+import { type Delivery, useDelivery, useWebhookActions } from './webhook-actions.ts'
 
 type Attempt = Delivery['attempts'][number]
 type SentRequest = AnswerOf<'/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}/request', 'get'>
 
-const runningMs = 500
-const endedMs = 5_000
-
 export function DeliveryDetail({ tenant, deliveryId }: { tenant: Tenant; deliveryId: string }) {
   const { tenant_id: tenantId } = tenant
   const params = { path: { tenant_id: tenantId, delivery_id: deliveryId } }
-  const delivery = useQuery({
-    queryKey: [...deliveriesKey(tenantId), 'one', deliveryId],
-    queryFn: () =>
-      ok(api.GET('/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}', { params })),
-    refetchInterval: ({ state: { data } }) => (data?.ended_at === null ? runningMs : endedMs),
-  })
+  const delivery = useDelivery(tenantId, deliveryId)
   const request = useQuery({
     queryKey: ['delivery-request', tenantId, deliveryId],
     queryFn: () =>
@@ -65,7 +57,7 @@ export function DeliveryDetail({ tenant, deliveryId }: { tenant: Tenant; deliver
                 [
                   'State',
                   <span key="state">
-                    <Badge tone={deliveryTones[data.state]}>{data.state}</Badge>
+                    <Badge tone={deliveryTones[toShownState(data)]}>{toShownState(data)}</Badge>
                     {data.reason !== null && (
                       <span className="text-muted"> {toEndText(data.reason)}</span>
                     )}

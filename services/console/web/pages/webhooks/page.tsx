@@ -12,6 +12,7 @@ import { Deliveries } from './deliveries.tsx'
 import { EndpointPanel } from './endpoint-panel.tsx'
 import { ReceiverPanel } from './receiver-panel.tsx'
 import { ReplayMany } from './replay-many.tsx'
+import { TestState } from './test-state.tsx'
 import { useWebhookActions } from './webhook-actions.ts'
 
 /** The worker of deliveries changes what this page shows. */
@@ -51,6 +52,9 @@ export function Page() {
       <Loaded query={tenant} skeleton={<Skeleton className="h-96" />}>
         {(data) => (
           <>
+            {test.data && (
+              <TestState deliveryId={test.data.delivery_id} tenantId={data.tenant_id} />
+            )}
             <EndpointPanel tenant={data} />
             <Tabs
               tabs={[

@@ -1,6 +1,6 @@
 /** What an engineer does to a tenant's webhook; each shows its result and refreshes the page. */
-import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useCallback } from 'react'
+import { type InfiniteData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useCallback, useEffect } from 'react'
 import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { tenantQuery, tenantsQuery } from '../../api/tenants.ts'
 import { useUrlSearch } from '../../components/state/url-state.ts'
@@ -9,6 +9,35 @@ import { toast, toastFailure } from '../../components/toast.tsx'
 export type Delivery = AnswerOf<'/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}', 'get'>
 
 export const deliveriesKey = (tenantId: string) => ['deliveries', tenantId]
+
+type Page = AnswerOf<'/admin/v1/tenants/{tenant_id}/deliveries', 'get'>
+const runningMs = 500
+const endedMs = 5_000
+
+/** One delivery, watched; lists that are read less often show the same of it. */
+export function useDelivery(tenantId: string, deliveryId: string) {
+  const client = useQueryClient()
+  const params = { path: { tenant_id: tenantId, delivery_id: deliveryId } }
+  const delivery = useQuery({
+    queryKey: ['delivery', tenantId, deliveryId],
+    queryFn: () =>
+      ok(api.GET('/admin/v1/tenants/{tenant_id}/deliveries/{delivery_id}', { params })),
+    refetchInterval: ({ state: { data } }) => (data?.ended_at === null ? runningMs : endedMs),
+  })
+  const { data } = delivery
+  useEffect(() => {
+    if (data === undefined) return
+    const put = (page: Page): Page => ({
+      ...page,
+      data: page.data.map((row) => (row.delivery_id === data.delivery_id ? data : row)),
+    })
+    client.setQueriesData<Partial<InfiniteData<Page>>>(
+      { queryKey: deliveriesKey(tenantId) },
+      (list) => list?.pages && { ...list, pages: list.pages.map(put) },
+    )
+  }, [client, data, tenantId])
+  return delivery
+}
 
 /** Reads the webhook and its deliveries again. */
 export function useRefreshWebhook(tenantId: string): () => Promise<unknown> {
@@ -19,6 +48,7 @@ export function useRefreshWebhook(tenantId: string): () => Promise<unknown> {
         client.invalidateQueries({ queryKey: tenantQuery(tenantId).queryKey }),
         client.invalidateQueries({ queryKey: tenantsQuery.queryKey }),
         client.invalidateQueries({ queryKey: deliveriesKey(tenantId) }),
+        client.invalidateQueries({ queryKey: ['delivery', tenantId] }),
       ]),
     [client, tenantId],
   )
@@ -26,6 +56,7 @@ export function useRefreshWebhook(tenantId: string): () => Promise<unknown> {
 
 export function useWebhookActions(tenantId: string) {
   const refresh = useRefreshWebhook(tenantId)
+  const client = useQueryClient()
   const [, setSearch] = useUrlSearch()
   const params = { path: { tenant_id: tenantId } }
   /** @param what was not done, with its object */
@@ -35,7 +66,10 @@ export function useWebhookActions(tenantId: string) {
       toastFailure(`${what}: ${error.message}`, { onRetry: () => again(values) })
   const test = useMutation({
     mutationFn: () => ok(api.POST('/admin/v1/tenants/{tenant_id}/deliveries/test', { params })),
-    onSuccess: ({ delivery_id }) => {
+    onSuccess: (sent) => {
+      const { delivery_id } = sent
+      // Its state from the first moment on, wherever it is shown.
+      client.setQueryData(['delivery', tenantId, delivery_id], sent)
       setSearch({ tab: '', state: '', delivery: delivery_id })
       return refresh()
     },

@@ -6,9 +6,10 @@ import { type Disposition, dispositions } from '#shared/core/alerts/dispositions
 import { ApiProblem } from '../../../api/client.ts'
 import { Button } from '../../../components/button.tsx'
 import { Dialog } from '../../../components/dialog.tsx'
-import { Input, Select, Textarea } from '../../../components/field.tsx'
+import { Select, Textarea } from '../../../components/field.tsx'
 import { Refused, Skeleton } from '../../../components/states.tsx'
 import { useSignedIn } from '../../../shell/operator.ts'
+import { AssigneeSelect } from '../../alert/assignee-select.tsx'
 import { dispositionText } from '../../alert/disposition.tsx'
 import { Propose } from '../../proposals/propose.tsx'
 import {
@@ -78,7 +79,13 @@ export function BulkDialog({
         {change.sets === 'disposition' ? (
           <DispositionFields change={change} onChange={setChange} />
         ) : (
-          <AssigneeFields change={change} error={beside} me={operator.email} onChange={setChange} />
+          <AssigneeSelect
+            error={beside}
+            onChange={(assignee) => setChange({ sets: 'assignee', assignee })}
+            tenant={tenant}
+            value={change.assignee}
+            withNone
+          />
         )}
         <div role="status">
           {count.data === undefined && !count.error ? (
@@ -153,50 +160,6 @@ function DispositionFields({
         rows={2}
         value={change.note ?? ''}
       />
-    </>
-  )
-}
-
-type To = 'me' | 'other' | 'none'
-
-function AssigneeFields({
-  change,
-  error,
-  me,
-  onChange,
-}: {
-  change: Extract<BulkChange, { sets: 'assignee' }>
-  error: string | undefined
-  me: string
-  onChange: (change: BulkChange) => void
-}) {
-  const [to, setTo] = useState<To>('me')
-  const assignees: Record<To, string | null> = { me, other: '', none: null }
-  return (
-    <>
-      <Select
-        label="Assign to"
-        onChange={({ target }) => {
-          const next = target.value as To
-          setTo(next)
-          onChange({ ...change, assignee: assignees[next] })
-        }}
-        value={to}
-      >
-        <option value="me">Me</option>
-        <option value="other">Another operator</option>
-        <option value="none">No operator</option>
-      </Select>
-      {to === 'other' && (
-        <Input
-          error={error}
-          label="Email"
-          onChange={({ target }) => onChange({ ...change, assignee: target.value })}
-          required
-          type="email"
-          value={change.assignee ?? ''}
-        />
-      )}
     </>
   )
 }

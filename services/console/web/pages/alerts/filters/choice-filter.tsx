@@ -1,7 +1,7 @@
 /** A filter of several values: a menu whose entries are switched on and off. */
 import { DropdownMenu } from 'radix-ui'
-import { Button } from '../../../components/button.tsx'
 import { classes } from '../../../components/classes.ts'
+import { FilterButton } from '../../../components/find/filter-button.tsx'
 import { Icon } from '../../../components/icons.tsx'
 import { useUrlState } from '../../../components/state/url-state.ts'
 import { toggleValue } from './filter-values.ts'
@@ -25,11 +25,7 @@ export function ChoiceFilter({
   return (
     <DropdownMenu.Root modal={false}>
       <DropdownMenu.Trigger asChild>
-        <Button className={classes(texts.length > 0 && 'border-accent!')}>
-          <span className="font-normal text-muted">{label}</span>
-          {texts.length > 0 && <span className="max-w-40 truncate">{texts[0] + more}</span>}
-          <Icon name="down" size={12} />
-        </Button>
+        <FilterButton label={label} text={texts.length > 0 ? texts[0] + more : ''} />
       </DropdownMenu.Trigger>
       <DropdownMenu.Portal>
         <DropdownMenu.Content

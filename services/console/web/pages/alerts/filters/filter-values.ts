@@ -1,5 +1,10 @@
 /** The filters of the list of alerts, as the URL and the API have them. Pure. */
-import { alertFilters, type FilterEntry, filterNames } from '#shared/core/alerts/alert-filters.ts'
+import {
+  alertFilters,
+  type FilterEntry,
+  type FilterName,
+  filterNames,
+} from '#shared/core/alerts/alert-filters.ts'
 import { spans, toBeginMs } from '../../../components/time/periods.ts'
 import { toWords } from '../../../components/words.ts'
 
@@ -8,16 +13,20 @@ type Search = Record<string, string>
 /** Each filter is a parameter of the page's URL and of the API; a span is one of the page alone. */
 const names = [...filterNames, 'span']
 
-/** Filters whose values are words to choose from. */
+/** Filters with a control of their own, in which values are found by typing. */
+const found: readonly FilterName[] = ['flag', 'sdk_version', 'assignee']
+
+/** Filters whose values are a few words to choose from. */
 export const choiceFilters = filterNames.flatMap((name) => {
   const { takes }: FilterEntry = alertFilters[name]
-  return typeof takes === 'string' ? [] : [{ name, text: toWords(name), words: takes }]
+  if (typeof takes === 'string' || found.includes(name)) return []
+  return [{ name, text: toWords(name), words: takes }]
 })
 
-/** Filters with one value that is typed; the range of time and the assignee have their own control. */
+/** Filters with one value that is typed; the range of time has its own control. */
 export const typedFilters = filterNames.flatMap((name) => {
   const { takes, test }: FilterEntry = alertFilters[name]
-  if (typeof takes !== 'string' || takes === 'assignee' || test === 'page') return []
+  if (typeof takes !== 'string' || found.includes(name) || test === 'page') return []
   return [{ name, text: toWords(name) }]
 })
 
@@ -28,7 +37,8 @@ export function pickFilters(search: Search): Search {
 
 /** A change of the URL that removes every filter and sets those of a view. */
 export function replaceFilters(view: Search): Search {
-  return { ...Object.fromEntries(names.map((name) => [name, ''])), ...view, alert: '' }
+  const none = Object.fromEntries(names.map((name) => [name, '']))
+  return { ...none, ...pickFilters(view), alert: '' }
 }
 
 /**

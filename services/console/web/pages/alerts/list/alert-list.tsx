@@ -1,9 +1,13 @@
 /** The list of alerts. */
+import { useQuery } from '@tanstack/react-query'
 import { RowList } from '../../../components/rows/row-list.tsx'
 import type { Alert } from '../../alert/alert.ts'
+import { isOfSpike } from '../../signals/is-of-spike.ts'
+import { openSpikesQuery } from '../../signals/open-spikes.ts'
 import { AlertRow, alertRowPx } from './alert-row.tsx'
 
 export function AlertList({
+  tenant,
   alerts,
   total,
   openId,
@@ -12,6 +16,7 @@ export function AlertList({
   onCheck,
   onEnd,
 }: {
+  tenant: string
   alerts: readonly Alert[]
   total: number
   openId: string
@@ -21,6 +26,7 @@ export function AlertList({
   /** Called when the last row comes near, to load more. */
   onEnd: () => void
 }) {
+  const spikes = useQuery(openSpikesQuery(tenant)).data?.data ?? []
   return (
     <RowList
       kind="alert"
@@ -36,6 +42,7 @@ export function AlertList({
         <AlertRow
           alert={alert}
           checked={checked.has(alert.alert_id)}
+          hasSpike={spikes.some((spike) => isOfSpike(alert, spike))}
           onCheck={onCheck}
           onOpen={onOpen}
           open={alert.alert_id === openId}

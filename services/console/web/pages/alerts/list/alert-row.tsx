@@ -1,7 +1,7 @@
 /** One alert in the list: what it is about in two lines, with a box that selects it. */
 import { memo } from 'react'
 import { toVisible } from '#shared/core/base/visible-text.ts'
-import { ActionBadge, SeverityBadge } from '../../../components/badge.tsx'
+import { ActionBadge, Badge, SeverityBadge } from '../../../components/badge.tsx'
 import { classes } from '../../../components/classes.ts'
 import { IdText } from '../../../components/id.tsx'
 import { Time } from '../../../components/time/time.tsx'
@@ -17,6 +17,7 @@ export const AlertRow = memo(function AlertRow({
   alert,
   open,
   checked,
+  hasSpike,
   onOpen,
   onCheck,
 }: {
@@ -24,6 +25,8 @@ export const AlertRow = memo(function AlertRow({
   /** It is shown in the right pane. */
   open: boolean
   checked: boolean
+  /** A spike is open for one of its signals: likely a bad release. */
+  hasSpike: boolean
   onOpen: (alertId: string) => void
   onCheck: (alertId: string, toHere?: boolean) => void
 }) {
@@ -44,14 +47,16 @@ export const AlertRow = memo(function AlertRow({
       />
       <button
         aria-current={open}
-        className="grid min-w-0 flex-1 grid-cols-[minmax(0,1fr)] content-center gap-1 px-1 text-left outline-offset-[-2px]"
+        className="grid min-w-0 flex-1 grid-cols-[minmax(0,1fr)] content-center gap-1 px-1 text-left outline-offset-[-2px] select-none"
         data-alert={id}
-        onClick={() => onOpen(id)}
+        onClick={({ shiftKey }) => (shiftKey ? onCheck(id, true) : onOpen(id))}
         type="button"
       >
         <span className="flex items-center gap-2">
           <SeverityBadge severity={decision.severity} />
-          <span className="font-semibold">{decision.risk_score}</span>
+          <span className="font-semibold" title="Risk score">
+            {decision.risk_score}
+          </span>
           <span className="min-w-0 truncate font-mono text-sm">
             <IdText most={24} value={entity.device.device_id} />
           </span>
@@ -62,6 +67,11 @@ export const AlertRow = memo(function AlertRow({
         <span className="flex items-center gap-2">
           <ActionBadge action={decision.action} />
           <span className="min-w-0 flex-1 truncate text-muted text-sm">{flags.join(', ')}</span>
+          {hasSpike && (
+            <span title="A spike is open for a signal of it: likely a bad release">
+              <Badge tone="warn">Spike</Badge>
+            </span>
+          )}
           {alert.assignee !== null && (
             <span className="max-w-24 truncate text-muted text-sm" title={alert.assignee}>
               {alert.assignee.split('@')[0]}

@@ -4,11 +4,13 @@ import { toRange } from './select-range.ts'
 
 /**
  * @param order the ids of the list, for a range
+ * @param openId where a range begins while none was checked
  * @returns `check` with `toHere` selects all from the last one that was checked to this one
  */
 export function useSelection(
   filters: Record<string, string>,
   order: readonly string[],
+  openId: string,
 ): {
   checked: ReadonlySet<string>
   check: (alertId: string, toHere?: boolean) => void
@@ -26,7 +28,8 @@ export function useSelection(
     checked,
     check: (id, toHere = false) => {
       const ids = new Set(checked)
-      if (toHere) for (const one of toRange(order, isOwn ? selected.last : null, id)) ids.add(one)
+      if (toHere)
+        for (const one of toRange(order, (isOwn ? selected.last : null) ?? openId, id)) ids.add(one)
       else if (!ids.delete(id)) ids.add(id)
       setSelected({ of, ids, last: id })
     },

@@ -4,7 +4,8 @@ import { type Keys, KeysDialog } from '../../../components/keys/keys-dialog.tsx'
 const reading: Keys = [
   ['j', 'the next alert'],
   ['k', 'the alert before'],
-  ['Esc', 'close the alert, or drop the selection'],
+  ['Esc', 'close the alert, or clear the selection'],
+  ['Shift + click', 'select every alert between the last one and this one'],
   ['?', 'this help'],
 ]
 const judging: Keys = [

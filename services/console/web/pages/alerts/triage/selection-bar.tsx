@@ -12,14 +12,14 @@ export function SelectionBar({
   checked,
   onSetDisposition,
   onStarted,
-  onDrop,
+  onClear,
 }: {
   tenant: string
   checked: ReadonlySet<string>
   onSetDisposition: (to: Disposition) => void
   /** Called with the job that changes them. */
   onStarted: (jobId: string) => void
-  onDrop: () => void
+  onClear: () => void
 }) {
   const [assigning, setAssigning] = useState(false)
   const maySetDisposition = useMay('analyst')
@@ -40,8 +40,8 @@ export function SelectionBar({
           </Button>
         </>
       )}
-      <Button look="quiet" onClick={onDrop} small>
-        Drop
+      <Button look="quiet" onClick={onClear} small>
+        Clear selection
       </Button>
       {assigning && (
         <BulkDialog

@@ -90,6 +90,7 @@ export function CaseMenu({ shown, onOpen }: { shown: Case; onOpen: (caseId: stri
             })
           }
           onClose={close}
+          tenant={tenant}
         />
       )}
       {asking === 'merge' && (

@@ -15,8 +15,12 @@ import {
   type Graph,
   type GraphNode,
   type GraphSubject,
+  type NodeAlerts,
+  type NodeVerdict,
   type Place,
+  toAlertsText,
   toGraph,
+  toVerdict,
 } from './nodes.ts'
 
 type Linked = { id: string; shared: { id: string }[]; shared_total: number; sessions: number }
@@ -30,16 +34,19 @@ export function LinkGraph({
   tenant,
   subject,
   linked,
+  alerts,
   total,
 }: {
   tenant: string
   subject: GraphSubject
   linked: Linked[]
+  /** Of those that have any. */
+  alerts: readonly NodeAlerts[]
   /** How many are linked in all. */
   total: number
 }) {
   const { kind, id } = subject
-  const graph = useMemo(() => toGraph({ kind, id }, linked), [kind, id, linked])
+  const graph = useMemo(() => toGraph({ kind, id }, linked, alerts), [kind, id, linked, alerts])
   const places = usePlaces(graph)
   const shared = graph.nodes.filter(({ role }) => role === 'shared').length
   const left = total - graph.linkedShown
@@ -56,7 +63,9 @@ export function LinkGraph({
         {counted(graph.linkedShown, `linked ${kind}`)} and{' '}
         {counted(shared, kind === 'device' ? 'user' : 'device')} in common
         {left > 0 ? `; ${counted(left, `linked ${kind}`)} left out` : ''}. Circles are devices,
-        squares are users, dashed lines are sessions in common. The list has the same as text.
+        squares are users, dashed lines are sessions in common. Beside a node stands its highest
+        risk score; ! is a confirmed alert, ? an open one, ok are alerts that were all cleared. The
+        list has the same as text.
       </figcaption>
     </figure>
   )
@@ -169,8 +178,8 @@ function Drawing({ tenant, graph, places }: { tenant: string; graph: Graph; plac
 
 const roles = { subject: 'this page', shared: 'in common', linked: 'linked' }
 
-const toText = ({ kind, id, role, lines }: GraphNode) =>
-  `${kind === 'device' ? 'Device' : 'User'} ${toVisible(id)}, ${roles[role]}, ${counted(lines, 'line')}`
+const toText = ({ kind, id, role, lines, alerts }: GraphNode) =>
+  `${kind === 'device' ? 'Device' : 'User'} ${toVisible(id)}, ${roles[role]}, ${toAlertsText(alerts)}, ${counted(lines, 'line')}`
 
 /** The subject, and what most is linked through. */
 function findNamed(nodes: readonly GraphNode[]): Set<number> {
@@ -187,7 +196,35 @@ const looks = {
   linked: 'fill-raised stroke-accent-text',
 }
 
-function Mark({ node: { kind, role }, place: { x, y } }: { node: GraphNode; place: Place }) {
+/** A sign and a colour for what people said: the sign tells it without the colour. */
+const signs: Record<Exclude<NodeVerdict, 'none'>, { sign: string; look: string }> = {
+  confirmed: { sign: '!', look: 'fill-bad' },
+  open: { sign: '?', look: 'fill-warn' },
+  cleared: { sign: ' ok', look: 'fill-good' },
+}
+
+/** The risk of a node below it, with the sign of its verdict. */
+function Risk({ node: { role, alerts }, place: { x, y } }: { node: GraphNode; place: Place }) {
+  const verdict = toVerdict(alerts)
+  if (alerts === undefined || verdict === 'none') return null
+  const { sign, look } = signs[verdict]
+  return (
+    <text
+      className={classes(look, 'stroke-page font-semibold text-[10px] [paint-order:stroke]')}
+      strokeWidth={3}
+      textAnchor="middle"
+      x={x}
+      y={y + (role === 'subject' ? 19 : 17)}
+    >
+      {alerts.risk_score}
+      {sign}
+    </text>
+  )
+}
+
+function Mark({ node, place }: { node: GraphNode; place: Place }) {
+  const { kind, role } = node
+  const { x, y } = place
   const size = role === 'subject' ? 8 : 6
   const look = classes(looks[role], 'stroke-2')
   return (
@@ -205,6 +242,7 @@ function Mark({ node: { kind, role }, place: { x, y } }: { node: GraphNode; plac
           y={y - size}
         />
       )}
+      <Risk node={node} place={place} />
     </>
   )
 }

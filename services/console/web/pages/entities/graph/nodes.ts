@@ -1,5 +1,7 @@
 /** What a graph of links shows: a bounded number of nodes, and the lines between them. */
 
+import { totalOf, toVerdictText, type Verdicts } from '../verdicts.ts'
+
 export type GraphSubject = { kind: 'device' | 'user'; id: string }
 type Linked = { id: string; shared: { id: string }[]; sessions: number }
 
@@ -9,7 +11,24 @@ export type GraphNode = {
   role: 'subject' | 'shared' | 'linked'
   /** Nodes that it has a line to. */
   lines: number
+  /** What is known of its alerts; undefined without any. */
+  alerts?: NodeAlerts | undefined
 }
+/** Of the newest alerts of a node, with the highest risk score of these. */
+export type NodeAlerts = Verdicts & { kind: 'device' | 'user'; id: string; risk_score: number }
+
+/** What people said of a node: a confirmed alert counts more than a later false one. */
+export type NodeVerdict = 'confirmed' | 'open' | 'cleared' | 'none'
+
+export function toVerdict(alerts: NodeAlerts | undefined): NodeVerdict {
+  if (alerts === undefined || totalOf(alerts) === 0) return 'none'
+  if (alerts.confirmed > 0) return 'confirmed'
+  return alerts.open > 0 ? 'open' : 'cleared'
+}
+
+/** `risk 82, 31 alerts, 24 confirmed`. */
+export const toAlertsText = (alerts: NodeAlerts | undefined): string =>
+  alerts === undefined ? 'no alerts' : `risk ${alerts.risk_score}, ${toVerdictText(alerts)}`
 /** Indexes of nodes; `sessions` in common where that is what links them. */
 export type GraphLine = { from: number; to: number; sessions: number }
 export type Graph = { nodes: GraphNode[]; lines: GraphLine[]; linkedShown: number }
@@ -21,13 +40,17 @@ export const graphNodesMax = 200
 export function toGraph(
   subject: GraphSubject,
   linked: readonly Linked[],
+  alerts: readonly NodeAlerts[] = [],
   nodesMax = graphNodesMax,
 ): Graph {
+  const known = new Map(alerts.map((one) => [`${one.kind} ${one.id}`, one]))
   const sharedKind = subject.kind === 'device' ? 'user' : 'device'
-  const nodes: GraphNode[] = [{ ...subject, role: 'subject', lines: 0 }]
+  const nodes: GraphNode[] = []
   const lines: GraphLine[] = []
   const sharedAt = new Map<string, number>()
-  const add = (node: Omit<GraphNode, 'lines'>) => nodes.push({ ...node, lines: 0 }) - 1
+  const add = (node: Pick<GraphNode, 'kind' | 'id' | 'role'>) =>
+    nodes.push({ ...node, lines: 0, alerts: known.get(`${node.kind} ${node.id}`) }) - 1
+  add({ ...subject, role: 'subject' })
   const join = (from: number, to: number, sessions = 0) => {
     lines.push({ from, to, sessions })
     nodes[from]!.lines += 1

@@ -35,6 +35,43 @@ const texts = (value: unknown): string[] =>
 /** The paths of the signals behind a reason; none for one that counts earlier events. */
 export const signalsOf = (evidence: Evidence): string[] => texts(evidence.signals)
 
+type SentSignal = { signal: string; value: unknown; outcome: string }
+
+/** Signals without points that stand beside one reason. */
+const besideMax = 5
+
+const categoryOf = (path: string): string => path.slice(0, path.indexOf('.'))
+
+/** What says more than that something was measured: names, files, modules that were found. */
+const isTelling = ({ value, outcome }: SentSignal): boolean =>
+  (outcome === 'weightless' || outcome === 'unknown') &&
+  (typeof value === 'string' ? value !== '' : Array.isArray(value) && value.length > 0)
+
+/**
+ * Signals that count nothing and tell most, such as the name of what hooks the app: each stands
+ * beside the reason of its category that counts most, in place of far below it under 0 points.
+ * @returns by the code of the reason
+ */
+export function toBeside<Signal extends SentSignal>(
+  reasons: readonly { code: string; weight: number; evidence: Evidence }[],
+  signals: readonly Signal[],
+): Map<string, Signal[]> {
+  const named = new Set(reasons.flatMap(({ evidence }) => signalsOf(evidence)))
+  const byWeight = [...reasons].sort((a, b) => b.weight - a.weight)
+  const beside = new Map<string, Signal[]>()
+  for (const one of signals) {
+    if (named.has(one.signal) || !isTelling(one)) continue
+    const category = categoryOf(one.signal)
+    const reason = byWeight.find(({ evidence }) =>
+      signalsOf(evidence).some((path) => categoryOf(path) === category),
+    )
+    if (reason === undefined) continue
+    const present = beside.get(reason.code) ?? []
+    if (present.length < besideMax) beside.set(reason.code, [...present, one])
+  }
+  return beside
+}
+
 const windows: Record<string, string> = { s: 'second', m: 'minute', h: 'hour', d: 'day' }
 
 /** `5m` as `5 minutes`; what is no window stays as it is. */

@@ -11,7 +11,7 @@ import { Icon } from '../../../components/icons.tsx'
 import { SignalName } from '../../../components/signal-name.tsx'
 import type { Explanation } from '../explanation.ts'
 import { type Bar, type Reason, toBars } from './bars.ts'
-import { type Note, signalsOf, toReasonNotes } from './evidence.ts'
+import { type Note, signalsOf, toBeside, toReasonNotes } from './evidence.ts'
 import { WeightLink } from './weight-link.tsx'
 
 type Signal = Explanation['steps']['signals'][number]
@@ -36,12 +36,19 @@ export function Waterfall({
   signals?: readonly Signal[] | undefined
 }) {
   const { bars, unexplained } = toBars(reasons, score)
+  const beside = toBeside(reasons, signals)
   return (
     <div className="@container px-4 py-3">
       <Scale thresholds={thresholds} />
       <ol aria-label="Reasons, each with its points">
         {bars.map((bar) => (
-          <Row bar={bar} key={bar.reason.code} signals={signals} thresholds={thresholds} />
+          <Row
+            bar={bar}
+            beside={beside.get(bar.reason.code) ?? []}
+            key={bar.reason.code}
+            signals={signals}
+            thresholds={thresholds}
+          />
         ))}
         {unexplained !== 0 && (
           <li className={classes(gridClasses, 'border-line border-t py-2')}>
@@ -69,10 +76,13 @@ const toSigned = (points: number) => (points > 0 ? `+${points}` : String(points)
 
 function Row({
   bar: { reason, from, to },
+  beside,
   signals,
   thresholds,
 }: {
   bar: Bar
+  /** Sent with it and without points: what tells most stands here as well. */
+  beside: readonly Signal[]
   signals: readonly Signal[]
   thresholds: Thresholds | undefined
 }) {
@@ -103,6 +113,13 @@ function Row({
               path={path}
               signal={signals.find((one) => one.signal === path)}
             />
+          ))}
+          {beside.map((signal) => (
+            <li className="flex flex-wrap items-baseline gap-x-2" key={signal.signal}>
+              <SignalName path={signal.signal} />
+              <code className="font-mono break-all">= {JSON.stringify(signal.value)}</code>
+              <span className="ml-auto text-muted">evidence, no points</span>
+            </li>
           ))}
           {typeof metric === 'string' && paths.length === 0 && (
             <li>

@@ -1,6 +1,6 @@
 /** The editor of a draft: form or JSON, changes, thresholds, its backtest, and publishing it. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { lazy, Suspense, useMemo } from 'react'
+import { lazy, Suspense, useMemo, useState } from 'react'
 import { findChanges } from '#shared/core/policies/policy-changes.ts'
 import { api, ok } from '../../../api/client.ts'
 import { Badge } from '../../../components/badge.tsx'
@@ -49,6 +49,9 @@ export function DraftEditor({
   const base = useMemo(() => parseDocument(toText(inForce.document)), [inForce.document])
   const changes = useMemo(() => findChanges(base, document), [base, document])
   const faults = useMemo(() => toFaults(draft.text, check.errors), [draft.text, check.errors])
+  /** The part of the form that is being changed: what is wrong with it is said once it was left. */
+  const [editing, setEditing] = useState<string | null>(null)
+  const said = check.errors.filter(({ path }) => editing === null || !path.startsWith(editing))
   const setText = (text: string) => onChange({ ...draft, text })
   const errorOf = (path: string) => check.errors.find((error) => error.path === path)?.message
   const valid = check.state === 'valid' && changes.length > 0
@@ -66,7 +69,7 @@ export function DraftEditor({
         action={
           <div className="flex flex-wrap items-center gap-2">
             <Saved state={saved} />
-            <CheckState count={check.errors.length} state={check.state} />
+            <CheckState count={said.length} state={check.state} />
             <Button onClick={onDiscard}>Discard</Button>
             <ShadowButton document={document} tenant={tenant} valid={valid} />
             <Publish
@@ -108,6 +111,7 @@ export function DraftEditor({
                       document={document}
                       errorOf={errorOf}
                       onChange={(next) => setText(toText(next))}
+                      onEditing={setEditing}
                       tenant={tenant}
                     />
                   ) : (
@@ -143,10 +147,10 @@ export function DraftEditor({
               },
             ]}
           />
-          {check.state === 'invalid' && (
+          {check.state === 'invalid' && said.length > 0 && (
             <div role="alert">
               <ul aria-label="What is not valid" className="mt-3 grid gap-1 text-bad">
-                {check.errors.slice(0, 10).map(({ path, message }) => (
+                {said.slice(0, 10).map(({ path, message }) => (
                   <li key={`${path} ${message}`}>
                     <code className="font-mono text-sm">{path}</code> {message}
                   </li>
@@ -193,7 +197,8 @@ function CheckState({ state, count }: { state: string; count: number }) {
       {state === 'valid' && <Badge tone="good">valid</Badge>}
       {state === 'checking' && <Badge>checking</Badge>}
       {state === 'failed' && <Badge tone="bad">not checked</Badge>}
-      {state === 'invalid' && (
+      {state === 'invalid' && count === 0 && <Badge>not complete</Badge>}
+      {state === 'invalid' && count > 0 && (
         <Badge tone="bad">
           {count} {count === 1 ? 'error' : 'errors'}
         </Badge>

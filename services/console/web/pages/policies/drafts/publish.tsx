@@ -143,10 +143,12 @@ export function ReasonField({
   )
 }
 
+const toCount = (value: number) => value.toLocaleString('en')
+
 const summarize = ({ changes, events }: Report): string =>
-  `The backtest of this draft, sessions: ${changes.new} new, ${changes.gone} gone, ` +
-  `${changes.stricter} stricter, ${changes.milder} milder, of ` +
-  `${events.toLocaleString('en')} events.`
+  `The backtest of this draft over ${toCount(events)} events: ${toCount(changes.new)} sessions ` +
+  `get an alert, ${toCount(changes.gone)} lose theirs, ${toCount(changes.stricter)} become ` +
+  `stricter, ${toCount(changes.milder)} milder.`
 
 /** Puts a document in force: the call is refused when another version is by now. */
 export function usePublish(tenant: string, onDone: () => void) {

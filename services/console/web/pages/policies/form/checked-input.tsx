@@ -2,21 +2,34 @@
 import { type ComponentProps, type FocusEvent, useState } from 'react'
 import { Input } from '../../../components/field.tsx'
 
-/** Whether the focus is within an element, and what to put on it to know. */
+/**
+ * Whether the focus is within an element, or has left it, and what to put on it to know. A menu
+ * that opens from it is within it.
+ */
 export function useFocusWithin() {
   const [isWithin, setWithin] = useState(false)
+  const [hasLeft, setLeft] = useState(false)
   return {
     isWithin,
+    hasLeft,
     onFocus: () => setWithin(true),
     onBlur: (event: FocusEvent) => {
-      if (!event.currentTarget.contains(event.relatedTarget)) setWithin(false)
+      if (event.currentTarget.contains(event.relatedTarget)) return
+      setWithin(false)
+      setLeft(true)
     },
   }
 }
 
-export function CheckedInput({ error, ...rest }: ComponentProps<typeof Input>) {
-  const { isWithin, ...focus } = useFocusWithin()
-  return <Input {...rest} {...focus} error={isWithin ? undefined : error} />
+/** @param wasLeft false for a field of something new: nothing is wrong with it at first sight */
+export function CheckedInput({
+  error,
+  wasLeft = true,
+  ...rest
+}: ComponentProps<typeof Input> & { wasLeft?: boolean }) {
+  const { isWithin, hasLeft, ...focus } = useFocusWithin()
+  const isShown = !isWithin && (hasLeft || wasLeft)
+  return <Input {...rest} {...focus} error={isShown ? error : undefined} />
 }
 
 /** An empty field is no number, which the server then names. */

@@ -3,13 +3,13 @@
  * into its JSON.
  */
 import { useQuery } from '@tanstack/react-query'
-import { type AnswerOf, api, ok } from '../../../api/client.ts'
 import { Badge } from '../../../components/badge.tsx'
 import { classes } from '../../../components/classes.ts'
 import { controlClasses } from '../../../components/field.tsx'
 import { seenByServerText } from '../../../components/signal-name.tsx'
 import { useUrlSearch } from '../../../components/state/url-state.ts'
 import { Loaded } from '../../../components/states.tsx'
+import { catalogQuery, type SignalCatalog } from '../../signals/catalog-query.ts'
 import type { CategoryWeights, FormProps, Weight } from '../policy-document.ts'
 import { CheckedInput, toPoints, useFocusWithin } from './checked-input.tsx'
 import { FloorForm } from './floor-form.tsx'
@@ -17,20 +17,11 @@ import { GroupForm } from './group-form.tsx'
 import { SuppressionList } from './suppressions.tsx'
 import { useWanted, VelocityForm } from './velocity-form.tsx'
 
-type Catalog = AnswerOf<'/admin/v1/tenants/{tenant_id}/signals', 'get'>
-type Category = Catalog['categories'][number]
+type Category = SignalCatalog['categories'][number]
 
 export function PolicyForm(props: FormProps) {
   const { tenant, document, errorOf, onChange } = props
-  const catalog = useQuery({
-    queryKey: ['signals', tenant],
-    queryFn: () =>
-      ok(
-        api.GET('/admin/v1/tenants/{tenant_id}/signals', {
-          params: { path: { tenant_id: tenant } },
-        }),
-      ),
-  })
+  const catalog = useQuery(catalogQuery(tenant))
   const { review, block } = document.thresholds
   // A link may lead to the weight of a signal, or to a rule.
   const wanted = useUrlSearch()[0].weight ?? ''

@@ -1,10 +1,14 @@
 /** Suppressions of a draft: signals that score nothing for an SDK version until a date. */
+import { lazy, Suspense, useState } from 'react'
 import { Button } from '../../../components/button.tsx'
 import type { Search } from '../../../components/state/url-state.ts'
-import { MomentInput } from '../../../components/time/moment-input.tsx'
+import { Skeleton } from '../../../components/states.tsx'
 import { serverNowMs } from '../../../components/time/server-clock.ts'
 import type { FormProps, PolicyDocument, Suppression } from '../policy-document.ts'
-import { CheckedInput } from './checked-input.tsx'
+
+const SuppressionRow = lazy(() =>
+  import('./suppression-row.tsx').then((file) => ({ default: file.SuppressionRow })),
+)
 
 const dayMs = 86_400_000
 const usualDays = 14
@@ -37,10 +41,15 @@ const toList = (text: string | undefined): string[] =>
     .map((one) => one.trim())
     .filter((one) => one !== '')
 
-export function SuppressionList({ document, errorOf, onChange }: FormProps) {
+export function SuppressionList({ tenant, document, errorOf, onEditing, onChange }: FormProps) {
   const list = Array.isArray(document.suppressions) ? document.suppressions : []
+  /** The place of one that was just added. */
+  const [added, setAdded] = useState<number | null>(null)
   const change = (next: Suppression[]) => onChange({ ...document, suppressions: next })
-  const add = () => change([...list, { signals: [], sdkVersions: [], expiresAt: null, reason: '' }])
+  const add = () => {
+    setAdded(list.length)
+    change([...list, { signals: [], expiresAt: null, reason: '' }])
+  }
   return (
     <section aria-label="Suppressions" className="grid grid-cols-[minmax(0,1fr)] gap-2">
       <div className="flex items-center justify-between gap-2">
@@ -52,84 +61,26 @@ export function SuppressionList({ document, errorOf, onChange }: FormProps) {
       {list.length === 0 && (
         <p className="text-muted text-sm">None. One switches signals off for a bad SDK release.</p>
       )}
-      {list.map((one, at) => (
-        <SuppressionRow
-          errorOf={(field) => errorOf(`$.suppressions[${at}]${field}`)}
-          key={at}
-          onChange={(next) => change(list.map((entry, index) => (index === at ? next : entry)))}
-          onRemove={() => change(list.filter((_, index) => index !== at))}
-          value={one}
-        />
-      ))}
+      {list.map((one, at) => {
+        const path = `$.suppressions[${at}]`
+        return (
+          <Suspense fallback={<Skeleton className="h-28" />} key={at}>
+            <SuppressionRow
+              errorOf={(field) => errorOf(path + field)}
+              isNew={at === added}
+              name={`Suppression ${at + 1}`}
+              onChange={(next) => change(list.map((entry, index) => (index === at ? next : entry)))}
+              onEditing={(isEditing) => {
+                onEditing(isEditing ? path : null)
+                if (!isEditing) setAdded(null)
+              }}
+              onRemove={() => change(list.filter((_, index) => index !== at))}
+              tenant={tenant}
+              value={one}
+            />
+          </Suspense>
+        )
+      })}
     </section>
-  )
-}
-
-function SuppressionRow({
-  value,
-  errorOf,
-  onChange,
-  onRemove,
-}: {
-  value: Suppression
-  errorOf: (field: string) => string | undefined
-  onChange: (next: Suppression) => void
-  onRemove: () => void
-}) {
-  const setList = (name: 'sdkVersions' | 'platforms', text: string) => {
-    const { [name]: _, ...others } = value
-    const next = text.split(',').map((one) => one.trim())
-    onChange(text.trim() === '' ? others : { ...value, [name]: next })
-  }
-  return (
-    <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-3 rounded-md border border-line p-3 sm:grid-cols-2 lg:grid-cols-5">
-      <CheckedInput
-        error={errorOf('.signals') ?? errorOf('.signals[0]')}
-        label="Signals"
-        mono
-        onChange={({ target }) =>
-          onChange({ ...value, signals: target.value.split(',').map((one) => one.trim()) })
-        }
-        placeholder="root.su_binary"
-        value={(value.signals ?? []).join(',')}
-      />
-      <CheckedInput
-        error={errorOf('.sdkVersions') ?? errorOf('.sdkVersions[0]')}
-        label="SDK versions"
-        onChange={({ target }) => setList('sdkVersions', target.value)}
-        placeholder="all"
-        value={(value.sdkVersions ?? []).join(',')}
-      />
-      <CheckedInput
-        error={errorOf('.platforms') ?? errorOf('.platforms[0]')}
-        label="Platforms"
-        onChange={({ target }) => setList('platforms', target.value)}
-        placeholder="all"
-        value={(value.platforms ?? []).join(',')}
-      />
-      <MomentInput
-        error={errorOf('.expiresAt')}
-        hint={value.expiresAt === null ? 'Leave empty for no expiry.' : 'Midnight in UTC.'}
-        kind="date"
-        label="Until"
-        onChange={(day) =>
-          onChange({ ...value, expiresAt: day === '' ? null : `${day}T00:00:00Z` })
-        }
-        value={value.expiresAt?.slice(0, 10) ?? ''}
-      />
-      <div className="grid grid-cols-[minmax(0,1fr)] gap-2">
-        <div>
-          <CheckedInput
-            error={errorOf('.reason')}
-            label="Reason"
-            onChange={({ target }) => onChange({ ...value, reason: target.value })}
-            value={value.reason ?? ''}
-          />
-        </div>
-        <Button aria-label="Remove this suppression" onClick={onRemove}>
-          Remove
-        </Button>
-      </div>
-    </div>
   )
 }

@@ -1,13 +1,15 @@
 /** The scores of a fleet with a draft's thresholds as lines to move, and what they would mean. */
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
+import { toRateText } from '#shared/core/outcomes/figure-text.ts'
 import { api, ok } from '../../../api/client.ts'
 import { controlClasses } from '../../../components/field.tsx'
 import { Panel } from '../../../components/page.tsx'
 import { Empty, Loaded, Skeleton } from '../../../components/states.tsx'
 import { useExact } from '../../../components/time/time.tsx'
+import { type FigureRow, FiguresTable } from '../figures-table.tsx'
 import type { PolicyDocument } from '../policy-document.ts'
-import { toCount, toRate } from '../suggestion/figures.ts'
+import { toCount } from '../suggestion/figures.ts'
 import { ScoreChart } from './score-chart.tsx'
 import { type FleetScores, type Thresholds, toFigures } from './threshold-figures.ts'
 
@@ -88,17 +90,38 @@ function Picked({
   return (
     <div className="grid grid-cols-[minmax(0,1fr)] gap-4 p-4">
       <ScoreChart onMove={onMove} scores={scores} thresholds={thresholds} />
-      <FiguresTable inForce={inForce} scores={scores} thresholds={thresholds} />
+      <ThresholdTable inForce={inForce} scores={scores} thresholds={thresholds} />
       <p className="text-muted text-sm">
         Risk scores of sessions as they were decided, of {scores.days.toFixed(1)} days: changed
-        weights change them, which the backtest shows. Precision is of labelled sessions.
+        weights change them, which the backtest shows. Bars are as high as the square root of their
+        sessions. Precision is of labelled sessions.
         {scores.as_of !== null && ` Labels as of ${exact(scores.as_of)}; they come late.`}
       </p>
     </div>
   )
 }
 
-function FiguresTable({
+function toRow(name: string, scores: FleetScores, at: number): FigureRow {
+  const figures = toFigures(scores, at)
+  const sessions = figures.harmed === 1 ? 'session' : 'sessions'
+  return {
+    name,
+    cells: [
+      at === 101 ? 'never' : at,
+      figures.alerts_a_day.toFixed(1),
+      toRateText(figures.recall),
+      toRateText(figures.precision),
+      <span key="harmed">
+        {toCount(figures.harmed_users)}{' '}
+        <span className="text-muted text-sm">
+          in {toCount(figures.harmed)} {sessions}
+        </span>
+      </span>,
+    ],
+  }
+}
+
+function ThresholdTable({
   scores,
   thresholds,
   inForce,
@@ -110,56 +133,16 @@ function FiguresTable({
   const rows = (['review', 'block'] as const).flatMap((name) => {
     const alerts = name === 'review' ? 'REVIEW or BLOCK' : 'BLOCK'
     return [
-      { name: `${alerts}, draft`, isDraft: true, at: thresholds[name] },
-      { name: `${alerts}, in force`, isDraft: false, at: inForce[name] },
+      toRow(`${alerts}, draft`, scores, thresholds[name]),
+      { ...toRow(`${alerts}, in force`, scores, inForce[name]), muted: true },
     ]
   })
-  const heads = ['From', 'Alerts a day', 'Recall', 'Precision', 'Honest users harmed']
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a region that scrolls must take the focus
-    <div
-      aria-label="What the thresholds mean"
-      className="overflow-x-auto"
-      role="region"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys scroll it
-      tabIndex={0}
-    >
-      <table className="w-full min-w-[44rem]">
-        <thead>
-          <tr className="text-left text-muted">
-            <th className="h-8 pr-4 font-medium" scope="col">
-              Alerts
-            </th>
-            {heads.map((head) => (
-              <th className="pr-4 font-medium" key={head} scope="col">
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map(({ name, isDraft, at }) => {
-            const figures = toFigures(scores, at)
-            return (
-              <tr className={isDraft ? 'border-line border-t' : 'text-muted'} key={name}>
-                <th className="h-8 pr-4 text-left font-normal" scope="row">
-                  {name}
-                </th>
-                <td className="pr-4">{at === 101 ? 'never' : at}</td>
-                <td className="pr-4">{figures.alerts_a_day.toFixed(1)}</td>
-                <td className="pr-4">{toRate(figures.recall)}</td>
-                <td className="pr-4">{toRate(figures.precision)}</td>
-                <td className="pr-4">
-                  {toCount(figures.harmed_users)}{' '}
-                  <span className="text-muted text-sm">
-                    in {toCount(figures.harmed)} {figures.harmed === 1 ? 'session' : 'sessions'}
-                  </span>
-                </td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
-    </div>
+    <FiguresTable
+      groups={[{ rows }]}
+      heads={['Alerts', 'From', 'Alerts a day', 'Recall', 'Precision', 'Honest users harmed']}
+      label="What the thresholds mean"
+      minWidth="50rem"
+    />
   )
 }

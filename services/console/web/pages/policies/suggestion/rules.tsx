@@ -1,8 +1,8 @@
 /** Simple rules that were found beside a suggestion; most can become a floor or a group. */
+import { toRateText } from '#shared/core/outcomes/figure-text.ts'
 import { Button } from '../../../components/button.tsx'
 import { type Column, Table } from '../../../components/table.tsx'
 import type { RuleFloor, RuleGroup } from '../policy-document.ts'
-import { toRate } from './figures.ts'
 import type { Suggestion } from './suggestion-run.ts'
 
 type Rule = Suggestion['rules'][number]
@@ -21,7 +21,6 @@ export function Rules({
     {
       id: 'features',
       head: 'These together',
-      width: '20rem',
       cell: ({ features }) => {
         const text = features.join(' + ')
         return (
@@ -31,36 +30,46 @@ export function Rules({
         )
       },
     },
-    { id: 'older', head: 'Fraud of older', cell: ({ found }) => toCases(found) },
-    { id: 'newer', head: 'Fraud of newer', cell: ({ tested }) => toCases(tested) },
+    {
+      id: 'older',
+      head: 'Fraud, older',
+      width: '7.5rem',
+      cell: ({ found }) => toCases(found),
+    },
+    {
+      id: 'newer',
+      head: 'Fraud, newer',
+      width: '7.5rem',
+      cell: ({ tested }) => toCases(tested),
+    },
     {
       id: 'precision',
-      head: 'Precision, newer',
-      width: '14rem',
-      cell: ({ tested }) => toRate(tested.precision),
+      head: 'Share, newer',
+      width: '9.5rem',
+      cell: ({ tested }) => toRateText(tested.precision),
     },
     {
       id: 'week',
       head: 'A week',
       numeric: true,
-      width: '5rem',
+      width: '4.5rem',
       cell: ({ tested }) => tested.alerts_a_week.toFixed(1),
     },
     {
       id: 'floor',
       head: <span className="sr-only">Add to the draft</span>,
-      width: '13rem',
+      width: '12.5rem',
       cell: ({ floor, group, features }) => (
         <span className="flex gap-1">
           {floor === null ? (
-            'no floor says this'
+            <span className="text-muted text-sm">a floor cannot say this</span>
           ) : (
             <Button
               aria-label={`Add as a floor: ${features.join(' + ')}`}
               onClick={() => onFloor(floor)}
               small
             >
-              Add as a floor
+              As a floor
             </Button>
           )}
           {group !== null && (
@@ -83,13 +92,15 @@ export function Rules({
         columns={columns}
         heightClass="max-h-80"
         label="Simple rules"
-        minWidth="71rem"
+        minWidth="60rem"
         rowKey={({ features }) => features.join(' ')}
         rows={rules}
       />
       <p className="text-muted text-sm">
-        A floor lifts the score to BLOCK’s threshold when all of its signals score. A group counts
-        its signals as one fact: together they bring what the heaviest of them does.
+        Found in the older sessions and counted in the newer ones: fraud of the labelled sessions
+        that have all of these, and all sessions with them in a week. As a floor, all of them
+        together lift the score to BLOCK’s threshold. As a group they count as one fact: together
+        they bring what the heaviest of them does. Both go into a draft.
       </p>
     </div>
   )

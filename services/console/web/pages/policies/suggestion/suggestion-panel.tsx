@@ -60,14 +60,14 @@ export function SuggestionPanel({
       <div className="flex flex-wrap gap-x-8 gap-y-2 border-line border-b px-4 py-3">
         <Checkbox
           checked={caps}
-          hint="With groups, halving and strong evidence, so that points add up."
-          label="Caps may go"
+          hint="Also groups, halving and strong evidence: then all points add up, to 100 at most."
+          label="Caps may be removed"
           onChange={({ target }) => setCaps(target.checked)}
         />
         <Checkbox
           checked={floors}
-          hint="Where enough is known of their signals."
-          label="Floors may go"
+          hint="Where labels say enough of their signals. Without this they stay."
+          label="Floors may be removed"
           onChange={({ target }) => setFloors(target.checked)}
         />
       </div>
@@ -78,7 +78,13 @@ export function SuggestionPanel({
         </div>
       )}
       {report !== null && (
-        <SuggestionReport onDraft={onDraft} onFloor={onFloor} onGroup={onGroup} report={report} />
+        <SuggestionReport
+          onDraft={onDraft}
+          onFloor={onFloor}
+          onGroup={onGroup}
+          report={report}
+          tenant={tenant}
+        />
       )}
       {suggestion === null && (
         <Empty title="Nothing suggested yet">

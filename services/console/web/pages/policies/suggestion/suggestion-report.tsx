@@ -1,28 +1,31 @@
 /** The report of a suggestion: what it would change and why, each beside the policy in force. */
 import { Button } from '../../../components/button.tsx'
-import { Empty } from '../../../components/states.tsx'
 import { type Column, Table } from '../../../components/table.tsx'
 import { useExact } from '../../../components/time/time.tsx'
 import type { RuleFloor, RuleGroup } from '../policy-document.ts'
 import { Comparison, Deciles } from './comparison.tsx'
 import { toCount } from './figures.ts'
+import { TooLittle } from './missing.tsx'
 import { Rules } from './rules.tsx'
 import type { Report, Suggestion } from './suggestion-run.ts'
+import { Warnings } from './warnings.tsx'
 
 export function SuggestionReport({
+  tenant,
   report,
   onDraft,
   onFloor,
   onGroup,
 }: {
+  tenant: string
   report: Report
   onDraft: (document: unknown) => void
   onFloor: (floor: RuleFloor) => void
   onGroup: (group: RuleGroup) => void
 }) {
   const exact = useExact()
-  const { active, suggestion, refused } = report
-  if (suggestion === null) return <TooLittle missing={refused?.missing ?? []} />
+  const { active, suggestion } = report
+  if (suggestion === null) return <TooLittle report={report} tenant={tenant} />
   const { newer_since: newerSince } = report
   const used = report.sessions - report.left_out
   const about =
@@ -50,43 +53,6 @@ export function SuggestionReport({
       <Deciles compared={suggestion.compared} />
       <Rules onFloor={onFloor} onGroup={onGroup} rules={suggestion.rules} />
     </div>
-  )
-}
-
-function TooLittle({ missing }: { missing: NonNullable<Report['refused']>['missing'] }) {
-  return (
-    <Empty title="Too little is known to suggest anything">
-      <ul aria-label="What is missing" className="grid gap-1">
-        {missing.map(({ what, have, need }) => (
-          <li key={what}>
-            {what}: {toCount(have)}, at least {toCount(need)} are needed
-          </li>
-        ))}
-      </ul>
-      <p>Label what turned out to be fraud and what is legitimate, or take more days.</p>
-    </Empty>
-  )
-}
-
-const warningTexts: Record<Suggestion['warnings'][number]['kind'], string> = {
-  leak: 'May leak',
-  separation: 'Separates',
-  drift: 'Drifts',
-  no_better: 'No better',
-  few_newer: 'Few newer sessions',
-}
-
-function Warnings({ warnings }: Pick<Suggestion, 'warnings'>) {
-  if (warnings.length === 0) return null
-  return (
-    <ul aria-label="Warnings" className="grid gap-1 rounded-md bg-warn-soft px-3 py-2 text-warn">
-      {warnings.map(({ kind, feature, detail }) => (
-        <li className="wrap-anywhere" key={`${kind} ${feature ?? ''}`}>
-          <strong className="font-semibold">{warningTexts[kind]}</strong>
-          {feature !== null && <code className="font-mono text-sm"> {feature}</code>}: {detail}
-        </li>
-      ))}
-    </ul>
   )
 }
 
@@ -129,15 +95,14 @@ type Weight = Suggestion['weights'][number]
 
 const whyTexts: Record<Weight['why'], string> = {
   weighed: '',
-  useless: 'predicts nothing of its own',
-  too_few: 'too few to say, but not more',
+  useless: 'none',
+  too_few: 'too few',
 }
 
 const weightColumns: Column<Weight>[] = [
   {
     id: 'feature',
     head: 'Signal',
-    width: '16rem',
     cell: ({ feature }) => (
       <span className="font-mono text-sm" title={feature}>
         {feature}
@@ -156,7 +121,7 @@ const weightColumns: Column<Weight>[] = [
     id: 'points',
     head: 'Range',
     numeric: true,
-    width: '6rem',
+    width: '6.5rem',
     cell: ({ points }) => (points === null ? '' : `${points.low} to ${points.high}`),
   },
   {
@@ -168,24 +133,29 @@ const weightColumns: Column<Weight>[] = [
   },
   {
     id: 'legitimate',
-    head: 'Legitimate',
+    head: 'Honest',
     numeric: true,
-    width: '6rem',
+    width: '5rem',
     cell: ({ support }) => toCount(support.legitimate),
   },
   {
     id: 'effect',
     head: 'Effect in log odds',
-    width: '21rem',
+    width: '13rem',
     cell: ({ effect, why }) => toEffectText(effect, why),
   },
 ]
 
+const toLogOdds = (value: number): string => value.toFixed(2).replace('-', '−')
+
 function toEffectText(effect: Weight['effect'], why: Weight['why']): string {
   if (effect === null) return whyTexts[why]
-  const name = why === 'weighed' ? effect.log_odds.toFixed(2) : whyTexts[why]
-  return `${name} (${effect.low.toFixed(2)} to ${effect.high.toFixed(2)})`
+  const name = why === 'weighed' ? toLogOdds(effect.log_odds) : whyTexts[why]
+  return `${name} (${toLogOdds(effect.low)} to ${toLogOdds(effect.high)})`
 }
+
+/** Flags are in capitals, signals have a category. */
+const isVelocity = ({ feature }: Weight): boolean => / from \d+$/.test(feature)
 
 function Weights({ suggestion: { weights, factor } }: { suggestion: Suggestion }) {
   const changed = weights.filter(({ before, after }) => before !== after)
@@ -202,15 +172,20 @@ function Weights({ suggestion: { weights, factor } }: { suggestion: Suggestion }
           columns={weightColumns}
           heightClass="max-h-80"
           label="Points that change"
-          minWidth="66rem"
+          minWidth="55rem"
           rowKey={({ feature }) => feature}
           rows={changed}
         />
       )}
       <p className="text-muted text-sm">
-        {factor.toFixed(1)} points are one unit of log odds. Effects of few sessions are drawn
-        towards 0; the true one is in the interval in 95 of 100 cases. {toCount(kept)} more keep
-        their points: too few labelled sessions have them to say anything.
+        Fraud and honest are labelled older sessions with the signal. One unit of log odds makes
+        fraud 2.7 times as likely beside not fraud, and is {factor.toFixed(1)} points; the true
+        effect is in the interval in 95 of 100 cases, and effects of few sessions are drawn towards
+        0. “None”: there are enough sessions, and the signal predicts nothing of its own. “Too few”:
+        there are not enough to say, and those that are there allow no more points. {toCount(kept)}{' '}
+        other signals keep their points: too few labelled sessions have them.
+        {changed.some(isVelocity) &&
+          ' Velocity rules are named by their flag, “from” the points that they bring today.'}
       </p>
     </div>
   )

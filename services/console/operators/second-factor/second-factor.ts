@@ -11,6 +11,7 @@ import {
   type Operator,
   type OperatorSecrets,
 } from '#shared/io/operators/operator-store.ts'
+import { findRequiredSince } from '#shared/io/operators/second-factor-rule-store.ts'
 import {
   enableTotp,
   removeTotp,
@@ -21,9 +22,14 @@ import {
 } from '#shared/io/operators/second-factor-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import type { OperatorPrincipal } from '../http/admin-app.ts'
-import type { OperatorParts } from './operator-deps.ts'
+import type { OperatorPrincipal } from '../../http/admin-app.ts'
+import type { OperatorParts } from '../operator-deps.ts'
 import { findTotpStep, isTotpCode, toTotpSetup, totpSecretBytes } from './totp.ts'
+
+const requiredDetail =
+  'A second factor is required of you. For another phone or app, an administrator makes a link for ' +
+  'a new password (Operators, or di operators reset EMAIL): its use switches TOTP off, and you set ' +
+  'it up again.'
 
 type WithSecrets = Operator & OperatorSecrets
 
@@ -97,13 +103,19 @@ export async function confirmTotp(
   return { recovery_codes: codes }
 }
 
-/** Switches TOTP off; doing it again changes nothing. */
+/**
+ * Switches TOTP off; doing it again changes nothing.
+ * @throws Problem conflict while it is required of the operator, who has a password to sign in with
+ */
 export async function switchTotpOff(
   { postgres }: OperatorParts,
   { operator: { operatorId, email } }: OperatorPrincipal,
 ): Promise<void> {
   await postgres.transaction(async (tx) => {
     const operator = await findOperator(tx, operatorId, { lock: true })
+    if (operator?.totp && operator.password && (await findRequiredSince(tx, operatorId)) !== null) {
+      throw new Problem('conflict', requiredDetail)
+    }
     await removeTotp(tx, operatorId)
     if (operator?.totp !== true) return
     await insertAudit(tx, { actor: email, tenantId: null, action: 'operator.totp_switched_off' })
