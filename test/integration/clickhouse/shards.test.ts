@@ -615,8 +615,8 @@ describe('hours that are counted', () => {
       // As if a minute had passed since the last insert.
       await onEveryNode(node, (each) => each.command({ query: 'truncate table sdk_baselines' }))
       const reader = createHourlyReader(node)
-      const { counted } = await reader.readCoverage(fleetTenant, [span])
-      expect(counted).toEqual([span])
+      const { hours } = await reader.readCoverage(fleetTenant, [span], hourMs)
+      expect(hours).toEqual([span])
       expect(await read(node)).toEqual(ofEvents)
     }
   })
