@@ -6,7 +6,7 @@
  * count finds nothing.
  */
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
-import { hourlyCountLock } from '#shared/io/analytics/hourly-count-store.ts'
+import { hourlyCountLock } from '#shared/io/analytics/counts/hourly-count-store.ts'
 import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import {

@@ -12,12 +12,12 @@ import { hourlyCountDays, hourlyCountDelayMs } from '#shared/core/base/limits/an
 import {
   createDailyCountStore,
   type DailyCountStore,
-} from '#shared/io/analytics/daily-count-store.ts'
+} from '#shared/io/analytics/counts/daily-count-store.ts'
 import {
   createHourlyCountStore,
   type HourlyCountStore,
   hourlyCountLock,
-} from '#shared/io/analytics/hourly-count-store.ts'
+} from '#shared/io/analytics/counts/hourly-count-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Log } from '#shared/io/process/log.ts'

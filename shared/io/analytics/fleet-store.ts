@@ -9,8 +9,8 @@ import type { HourlyCoverage } from '#shared/core/analytics/hourly-coverage.ts'
 import { dayMs } from '#shared/core/base/instants.ts'
 import { fleetPointsMax } from '#shared/core/base/limits/analytics.ts'
 import { type Clickhouse, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
-import { countsInForce, hourlyQuery, toHourlyRows } from './hourly-count-sql.ts'
-import { createHourlyReader } from './hourly-reader.ts'
+import { countsInForce, hourlyQuery, toHourlyRows } from './counts/hourly-count-sql.ts'
+import { createHourlyReader } from './counts/hourly-reader.ts'
 
 export type FleetSpan = { tenantId: string; fromMs: number; toMs: number; stepSeconds: number }
 

@@ -9,8 +9,8 @@ import { dayMs } from '#shared/core/base/instants.ts'
 import { fleetSignalsMax } from '#shared/core/base/limits/analytics.ts'
 import { type Clickhouse, uncompiled } from '#shared/io/clickhouse/clickhouse.ts'
 import { type OutcomesAsOf, readOutcomeCounts } from '#shared/io/outcomes/outcome-store.ts'
-import { hourlyQuery, toHourlyRows } from './hourly-count-sql.ts'
-import { createHourlyReader } from './hourly-reader.ts'
+import { hourlyQuery, toHourlyRows } from './counts/hourly-count-sql.ts'
+import { createHourlyReader } from './counts/hourly-reader.ts'
 
 /** The period is `fromMs` to `toMs`; the one before begins at `beforeMs` and ends at `fromMs`. */
 export type OverviewSpan = { tenantId: string; beforeMs: number; fromMs: number; toMs: number }

@@ -11,7 +11,7 @@ import type { CommandParams } from '@clickhouse/client'
 import { sessionQueryMax } from '#shared/core/base/limits/history.ts'
 import { quoteTexts } from '#shared/core/scoring/sql/scoring-sql-text.ts'
 import { toHash, toKeyHash } from '#shared/core/velocity/key-hash.ts'
-import { forgetHourlyCounts } from '#shared/io/analytics/hourly-count-store.ts'
+import { forgetHourlyCounts } from '#shared/io/analytics/counts/hourly-count-store.ts'
 import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
 import { onEveryNode, onEveryServer } from '#shared/io/clickhouse/shards.ts'
 import {

@@ -1,5 +1,5 @@
 /**
- * What every page of a tenant asks of the admin API, on 100,000 alerts in 3,000 cases beside the
+ * What every page of a tenant asks of the admin API, with alerts in 3,000 cases beside the
  * events in ClickHouse: sent over HTTP to a console in this process. The floor is a call that one
  * look-up by key answers.
  */
@@ -24,7 +24,6 @@ import type { Figure } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
 import { tenantId, toDeviceId, userId } from './page-rows.ts'
 
-const alerts = 100_000
 const cases = 3_000
 /** In one transaction, as a scorer raises them. */
 const alertsPerBatch = 500
@@ -35,6 +34,7 @@ type Measuring = {
   clickhousePid: number
   nowMs: number
   rounds: number
+  alerts: number
 }
 
 const adminToken = randomBytes(32).toString('base64url')
@@ -45,9 +45,10 @@ export async function measureCalls(measuring: Measuring): Promise<Figure[]> {
   const postgres = createPostgres(await server.createMigratedDatabase(), {
     role: 'bench',
     log: testLog,
+    statementTimeoutMs: 0,
   })
   try {
-    await fillAlerts(postgres, measuring.nowMs)
+    await fillAlerts(postgres, measuring)
     const app = await openConsole(postgres, measuring)
     try {
       await app.listen({ host: '127.0.0.1', port: 0 })
@@ -144,7 +145,7 @@ function toCalls(nowMs: number): [name: string, path: string][] {
 }
 
 /** Over 30 days up to now, each device with the same number of them; one user has 200 devices. */
-async function fillAlerts(postgres: Postgres, nowMs: number): Promise<void> {
+async function fillAlerts(postgres: Postgres, { alerts, nowMs }: Measuring): Promise<void> {
   await insertBareTenants(postgres, [tenantId])
   for (let first = 0; first < alerts; first += alertsPerBatch) {
     const candidates = Array.from({ length: alertsPerBatch }, (_, place) => {
@@ -168,6 +169,7 @@ function openConsole(postgres: Postgres, { clickhouse }: Measuring) {
   const deps = {
     ...toWalkDeps({ deps: { analysts: { clickhouse } }, postgres }),
     postgres,
+    publicUrl: () => 'http://127.0.0.1',
     adminToken,
     log: testLog,
     nowMs: () => performance.now(),

@@ -1,10 +1,11 @@
 /**
- * `npm run bench -- pages [--events N] [--days D] [--rounds N] [--data DIR]`: the queries of the
- * overview and of the fleet page over a day, a week and a month on simulated events in a ClickHouse
- * of its own. The baseline is the same page read from events alone, without the counts of whole
- * hours and days, of more than two million events only for a day; a check compares every number of
- * the two. Then the calls of every page, with 100,000 alerts in 3,000 cases. With `--data` the
- * events are kept there for further runs, which measure as of the time when they were made.
+ * `npm run bench -- pages [--events N] [--days D] [--rounds N] [--data DIR] [--only calls]
+ * [--alerts N]`: the queries of the overview and of the fleet page over a day, a week and a month
+ * on simulated events in a ClickHouse of its own. The baseline is the same page read from events
+ * alone, without the counts of whole hours and days, of more than two million events only for a
+ * day; a check compares every number of the two. Then the calls of every page, with 100,000 alerts
+ * in 3,000 cases. With `--data` the events are kept there for further runs, which measure as of the
+ * time when they were made; with `--only calls` such a run leaves out the first part.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,18 +17,18 @@ import {
   overviewFlagsMax,
   overviewVersionsMax,
 } from '#shared/core/base/limits/analytics.ts'
-import { createDailyCountStore } from '#shared/io/analytics/daily-count-store.ts'
-import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
+import { createDailyCountStore } from '#shared/io/analytics/counts/daily-count-store.ts'
 import {
   createHourlyCountStore,
   forgetHourlyCounts,
-} from '#shared/io/analytics/hourly-count-store.ts'
+} from '#shared/io/analytics/counts/hourly-count-store.ts'
+import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { toBeforeMs, toStepMs } from '../../../services/console/overview/overview-lines.ts'
 import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { readCpuSeconds } from '../measured-process.ts'
-import { type Figure, publishReport, readClickhouseVersion, single } from '../report.ts'
+import { type Check, type Figure, publishReport, readClickhouseVersion, single } from '../report.ts'
 import { toRatios, toSpread } from '../spread.ts'
 import { measureCalls } from './page-calls.ts'
 import { fillEvents, tenantId } from './page-rows.ts'
@@ -49,6 +50,8 @@ export async function run(args: string[] = []): Promise<void> {
       days: { type: 'string', default: '30' },
       rounds: { type: 'string', default: '5' },
       data: { type: 'string' },
+      only: { type: 'string' },
+      alerts: { type: 'string', default: '100000' },
     },
   })
   const [events, days, rounds] = [values.events, values.days, values.rounds].map(Number) as [
@@ -58,46 +61,71 @@ export async function run(args: string[] = []): Promise<void> {
   ]
   const { server, clickhouse, nowMs } = await openEvents({ events, days, data: values.data })
   try {
-    const pages = toPages(clickhouse, nowMs)
-    const measuring = { rounds, pid: server.pid }
-    await forgetHourlyCounts(clickhouse, tenantId)
-    const compared = events > comparedEventsMax ? pages.slice(0, 2) : pages
-    const plain = await measure(compared, measuring)
-    // As if the last insert was a minute ago: hours are counted once no row comes any more.
-    await clickhouse.command({ query: 'truncate table sdk_baselines' })
-    const countedMs = await count(clickhouse, days, nowMs)
-    const counted = await measure(pages, measuring)
-    const toFigure = (name: string, at: number, what: 'times' | 'cpu'): Figure => ({
-      name: `${name}, ${events} events${what === 'cpu' ? ', CPU of ClickHouse' : ''}`,
-      unit: 'ms',
-      value: toSpread(counted[at]![what]),
-      ...(plain[at] !== undefined && {
-        baseline: { name: 'from events', value: toSpread(plain[at][what]) },
-        ratio: toRatios(counted[at]![what], plain[at][what]),
-      }),
-      ...(what === 'times' && { bound: { of: 'value' as const, atMost: pageMaxMs } }),
-    })
-    const figures = pages.flatMap(({ name }, at) => [
-      toFigure(name, at, 'times'),
-      toFigure(name, at, 'cpu'),
-    ])
-    figures.push(single('counting all hours and days once', 's', countedMs / 1_000))
-    figures.push(...(await measureCalls({ clickhouse, clickhousePid: server.pid, nowMs, rounds })))
+    const { figures, checks } =
+      values.only === 'calls'
+        ? { figures: [], checks: [] }
+        : await measurePages(clickhouse, { events, days, nowMs, rounds, pid: server.pid })
+    figures.push(
+      ...(await measureCalls({
+        clickhouse,
+        clickhousePid: server.pid,
+        nowMs,
+        rounds,
+        alerts: Number(values.alerts),
+      })),
+    )
     publishReport({
       part: 'pages',
       command: ['npm run bench -- pages', ...args].join(' '),
       versions: { clickhouse: await readClickhouseVersion(clickhouse) },
       durability: 'reads only',
       figures,
-      checks: compared.map(({ name }, at) => ({
-        name: `${name} has the numbers of its events`,
-        ok: counted[at]!.answer === plain[at]!.answer,
-        detail: `${counted[at]!.answer.length} characters`,
-      })),
+      checks,
     })
   } finally {
     await clickhouse.close()
     await server.stop()
+  }
+}
+
+type Measuring = { events: number; days: number; nowMs: number; rounds: number; pid: number }
+
+/** The queries of the pages, from events alone and from the counts. */
+async function measurePages(
+  clickhouse: Clickhouse,
+  { events, days, nowMs, rounds, pid }: Measuring,
+): Promise<{ figures: Figure[]; checks: Check[] }> {
+  const pages = toPages(clickhouse, nowMs)
+  const measuring = { rounds, pid }
+  await forgetHourlyCounts(clickhouse, tenantId)
+  const compared = events > comparedEventsMax ? pages.slice(0, 2) : pages
+  const plain = await measure(compared, measuring)
+  // As if the last insert was a minute ago: hours are counted once no row comes any more.
+  await clickhouse.command({ query: 'truncate table sdk_baselines' })
+  const countedMs = await count(clickhouse, days, nowMs)
+  const counted = await measure(pages, measuring)
+  const toFigure = (name: string, at: number, what: 'times' | 'cpu'): Figure => ({
+    name: `${name}, ${events} events${what === 'cpu' ? ', CPU of ClickHouse' : ''}`,
+    unit: 'ms',
+    value: toSpread(counted[at]![what]),
+    ...(plain[at] !== undefined && {
+      baseline: { name: 'from events', value: toSpread(plain[at][what]) },
+      ratio: toRatios(counted[at]![what], plain[at][what]),
+    }),
+    ...(what === 'times' && { bound: { of: 'value' as const, atMost: pageMaxMs } }),
+  })
+  const figures = pages.flatMap(({ name }, at) => [
+    toFigure(name, at, 'times'),
+    toFigure(name, at, 'cpu'),
+  ])
+  figures.push(single('counting all hours and days once', 's', countedMs / 1_000))
+  return {
+    figures,
+    checks: compared.map(({ name }, at) => ({
+      name: `${name} has the numbers of its events`,
+      ok: counted[at]!.answer === plain[at]!.answer,
+      detail: `${counted[at]!.answer.length} characters`,
+    })),
   }
 }
 

@@ -3,8 +3,11 @@
 import { expect, test } from 'vitest'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { hourlyCountDays } from '#shared/core/base/limits/analytics.ts'
-import { forgetHourlyCounts, hourlyCountLock } from '#shared/io/analytics/hourly-count-store.ts'
-import { createHourlyReader } from '#shared/io/analytics/hourly-reader.ts'
+import {
+  forgetHourlyCounts,
+  hourlyCountLock,
+} from '#shared/io/analytics/counts/hourly-count-store.ts'
+import { createHourlyReader } from '#shared/io/analytics/counts/hourly-reader.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'

@@ -17,9 +17,9 @@ import { toReconciliationHour } from '#shared/core/reconciliation/reconciliation
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
 import { readCookbook } from '#shared/io/analytics/cookbook.ts'
+import { createHourlyCountStore } from '#shared/io/analytics/counts/hourly-count-store.ts'
+import { createHourlyReader } from '#shared/io/analytics/counts/hourly-reader.ts'
 import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
-import { createHourlyCountStore } from '#shared/io/analytics/hourly-count-store.ts'
-import { createHourlyReader } from '#shared/io/analytics/hourly-reader.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import { createPrevalenceSpikeStore } from '#shared/io/analytics/prevalence-spike-store.ts'
 import {

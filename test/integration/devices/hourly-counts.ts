@@ -4,13 +4,13 @@ import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { dayMs, hourMs, type Span } from '#shared/core/base/instants.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
-import { createDailyCountStore } from '#shared/io/analytics/daily-count-store.ts'
-import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
+import { createDailyCountStore } from '#shared/io/analytics/counts/daily-count-store.ts'
 import {
   createHourlyCountStore,
   forgetHourlyCounts,
-} from '#shared/io/analytics/hourly-count-store.ts'
-import { createHourlyReader } from '#shared/io/analytics/hourly-reader.ts'
+} from '#shared/io/analytics/counts/hourly-count-store.ts'
+import { createHourlyReader } from '#shared/io/analytics/counts/hourly-reader.ts'
+import { createFleetStore } from '#shared/io/analytics/fleet-store.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
