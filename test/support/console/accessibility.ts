@@ -22,8 +22,12 @@ const judged = new Set<string>()
  * coloured: by what a style sheet can tell of an element and of all around it.
  */
 const collectTexts = `(() => {
-  const states = ['disabled', 'aria-invalid', 'aria-current', 'aria-selected', 'aria-disabled', 'data-state']
-  const coloring = /(^|:)(bg|text|font|opacity|brightness|placeholder|accent)-|^cm-|^u-|[^\\x00-\\x7f]|skeleton/
+  const states = [
+    ...['disabled', 'aria-invalid', 'aria-current'],
+    ...['aria-selected', 'aria-disabled', 'data-state'],
+  ]
+  const names = 'bg|text|font|opacity|brightness|placeholder|accent'
+  const coloring = new RegExp('(^|:)(' + names + ')-|^cm-|^u-|[^\\x00-\\x7f]|skeleton')
   const known = new WeakMap()
   const tell = (element) => {
     if (element === null) return ''
@@ -40,7 +44,8 @@ const collectTexts = `(() => {
     return told
   }
   const texts = new Map()
-  const isText = ({ nodeType, textContent }) => nodeType === Node.TEXT_NODE && textContent.trim() !== ''
+  const isText = ({ nodeType, textContent }) =>
+    nodeType === Node.TEXT_NODE && textContent.trim() !== ''
   for (const element of document.body.querySelectorAll('*')) {
     const { localName } = element
     const isField = localName === 'input' || localName === 'textarea' || localName === 'select'
@@ -58,12 +63,15 @@ const collectTexts = `(() => {
 const judgeRest = `axe.run({
   resultTypes: ['violations'],
   rules: ${JSON.stringify(Object.fromEntries(colorRules.map((id) => [id, { enabled: false }])))},
-}).then(({ violations }) => violations.map(({ id, help, nodes }) => ({ id, help, html: nodes[0].html })))`
+}).then(({ violations }) =>
+  violations.map(({ id, help, nodes }) => ({ id, help, html: nodes[0].html })))`
 
 /** Judges texts of these ways; `seen` has those that were not behind something else. */
 const judgeColors = (ways: readonly string[]) => `(async () => {
   const ways = ${JSON.stringify(ways)}
-  const wayOf = new Map(ways.flatMap((way) => textsOfCheck.get(way).slice(0, 3).map((one) => [one, way])))
+  const wayOf = new Map(
+    ways.flatMap((way) => textsOfCheck.get(way).slice(0, 3).map((one) => [one, way])),
+  )
   const { violations, passes } = await axe.run([...wayOf.keys()], {
     elementRef: true,
     runOnly: ${JSON.stringify(colorRules)},

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toLeastRem } from '../../../services/console/web/components/table-width.ts'
+import { toLeastRem } from '../../../services/console/web/components/rows/table-width.ts'
 
 describe('the least width of a table', () => {
   it('leaves 8 rem for each column without a width of its own', () => {

@@ -1,7 +1,7 @@
 /** Tabs whose choice is in the URL. */
 import { Tabs as Primitive } from 'radix-ui'
 import type { ReactNode } from 'react'
-import { scrollAcross } from './scroll-across.ts'
+import { scrollAcross } from './state/scroll-across.ts'
 import { useUrlState } from './state/url-state.ts'
 
 export function Tabs({

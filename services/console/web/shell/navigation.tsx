@@ -4,7 +4,7 @@ import { type ComponentType, Suspense } from 'react'
 import { useTenant } from '../api/tenants.ts'
 import { classes } from '../components/classes.ts'
 import { Icon, type IconName } from '../components/icons.tsx'
-import { scrollAcross } from '../components/scroll-across.ts'
+import { scrollAcross } from '../components/state/scroll-across.ts'
 import { keepPeriod } from '../components/time/periods.ts'
 import { type PagePath, usePages } from './page-list.ts'
 

@@ -33,7 +33,8 @@ export async function writeSheets(
     writeFileSync(
       listFile,
       `<style>body{margin:0;display:flex;flex-wrap:wrap;gap:8px;align-items:start;background:#888}
-      figure{margin:0}img{display:block;max-height:${sheetPx.height}px;object-fit:cover;object-position:top}
+      figure{margin:0}
+      img{display:block;max-height:${sheetPx.height}px;object-fit:cover;object-position:top}
       figcaption{font:bold 14px sans-serif}</style>${figures.join('')}`,
     )
     await page.goto(pathToFileURL(listFile).href)

@@ -1,7 +1,7 @@
 /** What every table has in common: the region that scrolls, the head, and the cells of a row. */
 import type { ReactNode, RefObject } from 'react'
 import { classes } from '../classes.ts'
-import { toLeastRem } from '../table-width.ts'
+import { toLeastRem } from './table-width.ts'
 
 export type Column<Row> = {
   id: string
