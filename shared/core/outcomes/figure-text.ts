@@ -22,7 +22,7 @@ export const toRateText = (rate: Rate): string =>
 /** A decimal text with a comma between thousands: `22,827.00`. */
 export function toAmountText(amount: string): string {
   const [whole = '', behind] = amount.split('.')
-  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',')
+  const grouped = BigInt(whole).toLocaleString('en')
   return behind === undefined ? grouped : `${grouped}.${behind}`
 }
 

@@ -7,9 +7,8 @@ import {
   listTypedFilters,
   pickFilters,
   replaceFilters,
-  toDevicesSql,
-  toEventsSql,
 } from '../../../services/console/web/pages/events/event-query.ts'
+import { toDevicesSql, toEventsSql } from '../../../services/console/web/pages/events/event-sql.ts'
 
 const range = { from: '2026-03-01T00:00:00.000Z', to: '2026-03-02T00:00:00.000Z' }
 const signal = 'root.su_binary'

@@ -1,6 +1,6 @@
 /** Events: what phones sent and what was decided, by filter, without SQL. */
 import { useParams } from '@tanstack/react-router'
-import { useEffect } from 'react'
+import { lazy, Suspense, useEffect } from 'react'
 import { Button } from '../../components/button.tsx'
 import { Page as Frame } from '../../components/page.tsx'
 import { useUrlSearch } from '../../components/state/url-state.ts'
@@ -11,9 +11,13 @@ import { ColumnsMenu } from './columns-menu.tsx'
 import { EventCounts } from './event-counts.tsx'
 import { EventList } from './event-list.tsx'
 import { chosenFilters, listTypedFilters, pickFilters, replaceFilters } from './event-query.ts'
-import { EventViews } from './event-views.tsx'
 import { ExportMenu } from './export-menu.tsx'
 import { FlagFilter } from './flag-filter.tsx'
+
+// After the list is on the screen.
+const EventViews = lazy(() =>
+  import('./event-views.tsx').then(({ EventViews: shown }) => ({ default: shown })),
+)
 
 export function Page() {
   const { tenant = '' } = useParams({ strict: false })
@@ -28,7 +32,11 @@ export function Page() {
   return (
     <Frame
       about="Every event once, with what was decided, newest first. An alert is about events; most events raise none."
-      action={<EventViews tenant={tenant} />}
+      action={
+        <Suspense fallback={<Button>Views</Button>}>
+          <EventViews tenant={tenant} />
+        </Suspense>
+      }
       controls={
         <>
           <TimeRange />
