@@ -278,6 +278,15 @@ export function describeAlerts(getStory: () => Story): void {
       expect(await findOverflow(page)).toBe(0)
     })
 
+    it('are shown under their own tenant, whichever one a link names', async () => {
+      const { page } = getStory()
+      const [one] = (await list()).data
+      for (const path of [`alerts/${one!.alert_id}`, `alerts?alert=${one!.alert_id}`]) {
+        await page.goto(`/t/demo/${path}`)
+        await page.waitForURL(`**/t/${tenant.tenant_id}/${path}`)
+      }
+    })
+
     it('are counted in the overview, whose tiles link to their lists', async () => {
       const { page, running } = getStory()
       await page.goto(`/t/${tenant.tenant_id}/overview`)

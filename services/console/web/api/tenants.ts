@@ -1,6 +1,6 @@
 /** The tenants that the operator may see, and the one that the URL or the last visit names. */
 import { queryOptions, useQuery } from '@tanstack/react-query'
-import { useParams } from '@tanstack/react-router'
+import { useNavigate, useParams } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { type AnswerOf, api, ok } from './client.ts'
 
@@ -46,4 +46,19 @@ export function useTenant(): string | null {
   const last = sessionStorage.getItem(lastKey)
   const known = data?.map(({ tenant_id }) => tenant_id) ?? []
   return known.find((one) => one === last) ?? known[0] ?? null
+}
+
+/**
+ * Leads a link with the wrong tenant to the tenant that the thing belongs to: what the page counts,
+ * lists and changes beside it is then of the same one.
+ * @param owner undefined until the thing is read
+ */
+export function useTenantOf(owner: string | undefined): void {
+  const { tenant } = useParams({ strict: false }) as { tenant?: string }
+  const navigate = useNavigate()
+  useEffect(() => {
+    if (owner === undefined || tenant === undefined || owner === tenant) return
+    const params = (before: object) => ({ ...before, tenant: owner })
+    void navigate({ to: '.', params, search: true, hash: true, replace: true })
+  }, [owner, tenant, navigate])
 }

@@ -1,6 +1,7 @@
 /** One alert on a page of its own, as a link leads to it. */
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
+import { useTenantOf } from '../../api/tenants.ts'
 import { buttonClasses } from '../../components/button.tsx'
 import { Page as Frame } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
@@ -12,6 +13,7 @@ import { useNoteGuard } from './notes.ts'
 export function Page() {
   const { tenant = '', alertId = '' } = useParams({ strict: false })
   const alert = useQuery(alertQuery(alertId))
+  useTenantOf(alert.data?.alert.tenant_id)
   const { setDisposition } = useChangeAlerts()
   useNoteGuard()
   return (

@@ -3,6 +3,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
+import { useTenantOf } from '../../api/tenants.ts'
 import { Loaded } from '../../components/states.tsx'
 import { type Alert, alertQuery, patchAlerts } from '../alert/alert.ts'
 import { AlertDetail } from '../alert/alert-detail.tsx'
@@ -23,6 +24,7 @@ export function OpenAlert({
   const settled = useSettled(alertId)
   const query = useQuery({ ...alertQuery(alertId), enabled: settled === alertId })
   const record = query.data
+  useTenantOf(record?.alert.tenant_id)
   const client = useQueryClient()
   // The list may be older: its row shows what the alert is now, in its place.
   useEffect(() => {

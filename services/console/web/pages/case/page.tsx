@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { lazy, Suspense, useRef } from 'react'
+import { useTenantOf } from '../../api/tenants.ts'
 import { buttonClasses } from '../../components/button.tsx'
 import { Page as Frame } from '../../components/page.tsx'
 import { Loaded, SkeletonRows } from '../../components/states.tsx'
@@ -23,6 +24,7 @@ export function Page() {
   const { tenant = '', caseId = '' } = useParams({ strict: false })
   const navigate = useNavigate()
   const found = useQuery(caseQuery(caseId))
+  useTenantOf(found.data?.case.tenant_id)
   const mayJudge = useMay('analyst')
   const open = (id: string) =>
     void navigate({ to: '/t/$tenant/cases/$caseId', params: { tenant, caseId: id } })

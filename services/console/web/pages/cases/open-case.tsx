@@ -1,6 +1,7 @@
 /** The right pane: the case that is open, from the queue at once, with more as it arrives. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
+import { useTenantOf } from '../../api/tenants.ts'
 import { Loaded } from '../../components/states.tsx'
 import { useSettled } from '../alerts/list/use-open-row.ts'
 import { type Case, caseQuery, showCase } from '../case/case.ts'
@@ -29,6 +30,7 @@ export function OpenCase({
   // Keys that repeat pass cases without loading what is behind each.
   const settled = useSettled(caseId)
   const query = useQuery({ ...caseQuery(caseId), enabled: settled === caseId })
+  useTenantOf(query.data?.case.tenant_id)
   const shown = query.data?.case ?? inList
   const client = useQueryClient()
   // The queue may be older: its row shows what the case is now, in its place.

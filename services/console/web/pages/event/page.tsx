@@ -1,6 +1,7 @@
 /** One event: what was answered and why, step by step, from the stored body and its policy. */
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
+import { useTenantOf } from '../../api/tenants.ts'
 import { ActionBadge, Badge } from '../../components/badge.tsx'
 import { Id, IdText } from '../../components/id.tsx'
 import { Facts, Page as Frame, Panel } from '../../components/page.tsx'
@@ -19,6 +20,7 @@ export function Page() {
   const { tenant = '', eventId = '' } = useParams({ strict: false })
   const subject = { kind: 'event', id: eventId } as const
   const explanation = useQuery(explanationQuery(eventId))
+  useTenantOf(explanation.data?.event.tenant_id)
   return (
     <Frame controls={<LabelButton subject={subject} tenant={tenant} />} title="Event">
       <Labelled subject={subject} tenant={tenant} />
