@@ -4,6 +4,7 @@
  */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { toPercentText } from '#shared/core/outcomes/figure-text.ts'
 import { api, ok } from '../../api/client.ts'
 import { Badge } from '../../components/badge.tsx'
 import { Facts, Panel } from '../../components/page.tsx'
@@ -96,7 +97,13 @@ export function Health({
   )
 }
 
-/** Of a day, as a busy tenant's week takes long to read. */
+const toShare = (some: number, all: number): string =>
+  all === 0 ? 'no event' : `${toPercentText(some / all)} of events`
+
+/**
+ * Of a day, as a busy tenant's week takes long to read. Shares alone: counts of another span than
+ * the page's would contradict it.
+ */
 function Attestation({ tenant }: { tenant: string }) {
   const coverage = useQuery({
     queryKey: ['attestation-coverage', tenant, 'day'],
@@ -124,11 +131,10 @@ function Attestation({ tenant }: { tenant: string }) {
         {({ totals }) => (
           <Facts
             facts={[
-              ['Events', number(totals.events)],
-              ['Signed by install', number(totals.install_key)],
-              ['Verified', number(totals.verified)],
-              ['Rejected', number(totals.rejected)],
-              ['Without', number(totals.missing)],
+              ['Signed by install', toShare(totals.install_key, totals.events)],
+              ['Verified', toShare(totals.verified, totals.events)],
+              ['Rejected', toShare(totals.rejected, totals.events)],
+              ['Without', toShare(totals.missing, totals.events)],
             ]}
           />
         )}

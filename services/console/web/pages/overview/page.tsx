@@ -65,7 +65,7 @@ const toNote = ({ fraud, recall }: NonNullable<Overview['outcomes']>): string =>
   `of ${fraud} sessions: ${toRateText(recall)}`
 
 function Shown({ tenant, overview }: { tenant: string; overview: Overview }) {
-  const { telemetry, alerts, cases, from, to } = overview
+  const { telemetry, alerts, from, to } = overview
   const period = { from, to }
   // Not on the way to the first paint: it reads sessions, and every stage's own numbers.
   const rest = useQuery({
@@ -134,13 +134,6 @@ function Shown({ tenant, overview }: { tenant: string; overview: Overview }) {
           pair={{ now: alerts.open }}
           search={{ disposition: 'OPEN' }}
           page="alerts"
-          tenant={tenant}
-        />
-        <Tile
-          name="Overdue cases, of any time"
-          pair={{ now: cases.overdue }}
-          search={{ breached: 'true' }}
-          page="cases"
           tenant={tenant}
         />
         <Tile
