@@ -138,7 +138,7 @@ export function NewKeysDialog({
       {done?.new_keys && (
         <p className="text-muted">
           You can come back for them until <Time at={done.new_keys.until} exact />, unless you say
-          that you have kept them.
+          that you have saved them.
         </p>
       )}
       <Refused error={forget.error} />

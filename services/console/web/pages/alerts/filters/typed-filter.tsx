@@ -23,7 +23,7 @@ export function TypedFilterForm({ filters }: { filters: readonly TypedFilter[] }
     >
       <select
         aria-label="Filter by"
-        className={`${controlClasses} h-8 w-auto!`}
+        className={`${controlClasses} h-8 w-auto! min-w-0 shrink`}
         onChange={({ target }) => setName(target.value)}
         value={name}
       >
@@ -35,7 +35,7 @@ export function TypedFilterForm({ filters }: { filters: readonly TypedFilter[] }
       </select>
       <input
         aria-label="Value"
-        className={`${controlClasses} h-8 min-w-0 font-mono`}
+        className={`${controlClasses} h-8 min-w-24 font-mono`}
         onChange={({ target }) => setText(target.value)}
         placeholder="value"
         spellCheck={false}
