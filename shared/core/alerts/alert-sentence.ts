@@ -25,6 +25,10 @@ export function toAlertSentence(reasons: readonly WeighedReason[], score: number
 export const findFlag = (code: string): FlagText | undefined =>
   Object.hasOwn(flags, code) ? flags[code as keyof typeof flags] : undefined
 
+/** The names of flags, for people; a flag of a later release by its code. */
+export const nameFlags = (codes: readonly string[]): string =>
+  codes.map((code) => findFlag(code)?.name ?? code).join(', ')
+
 /** `a`, `a and b`, `a, b and c`. */
 function toList(texts: readonly string[]): string {
   const last = texts.at(-1)!

@@ -1,5 +1,5 @@
 /** Cases in words. Pure. */
-import { findFlag } from '#shared/core/alerts/alert-sentence.ts'
+import { nameFlags } from '#shared/core/alerts/alert-sentence.ts'
 import type { CaseSubjectKind } from '#shared/core/cases/case.ts'
 
 /** For the start of a line. */
@@ -8,10 +8,6 @@ export const subjectNames: Readonly<Record<CaseSubjectKind, string>> = {
   device: 'Device',
   user: 'User',
 }
-
-/** The names of flags, for people; a flag of a later release by its code. */
-export const nameFlags = (codes: readonly string[]): string =>
-  codes.map((code) => findFlag(code)?.name ?? code).join(', ')
 
 export const toFlagNames = (flags: readonly { code: string }[]): string =>
   nameFlags(flags.map(({ code }) => code))

@@ -1,6 +1,6 @@
 /** The columns of the list of events, and which of them the address chooses. */
 import { Link } from '@tanstack/react-router'
-import { findFlag } from '#shared/core/alerts/alert-sentence.ts'
+import { nameFlags } from '#shared/core/alerts/alert-sentence.ts'
 import type { AnswerOf } from '../../api/client.ts'
 import { ActionBadge } from '../../components/badge.tsx'
 import { cutMiddle, IdText } from '../../components/id.tsx'
@@ -56,13 +56,7 @@ export const listColumns: readonly ListColumn[] = [
     text: 'Reasons',
     width: 13,
     cell: ({ flags }) =>
-      flags.length === 0 ? (
-        none
-      ) : (
-        <span title={flags.join(', ')}>
-          {flags.map((code) => findFlag(code)?.name ?? code).join(', ')}
-        </span>
-      ),
+      flags.length === 0 ? none : <span title={flags.join(', ')}>{nameFlags(flags)}</span>,
   },
   {
     id: 'device_score',

@@ -35,7 +35,7 @@ export function TypedFilterForm({ filters }: { filters: readonly TypedFilter[] }
       </select>
       <input
         aria-label="Value"
-        className={`${controlClasses} h-8 min-w-24 font-mono`}
+        className={`${controlClasses} h-8 w-24! min-w-24 grow font-mono`}
         onChange={({ target }) => setText(target.value)}
         placeholder="value"
         spellCheck={false}

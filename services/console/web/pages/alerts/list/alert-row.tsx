@@ -1,5 +1,6 @@
 /** One alert in the list: what it is about in two lines, with a box that selects it. */
 import { memo } from 'react'
+import { nameFlags } from '#shared/core/alerts/alert-sentence.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { ActionBadge, Badge, SeverityBadge } from '../../../components/badge.tsx'
 import { classes } from '../../../components/classes.ts'
@@ -66,7 +67,9 @@ export const AlertRow = memo(function AlertRow({
         </span>
         <span className="flex items-center gap-2">
           <ActionBadge action={decision.action} />
-          <span className="min-w-0 flex-1 truncate text-muted text-sm">{flags.join(', ')}</span>
+          <span className="min-w-0 flex-1 truncate text-muted text-sm" title={flags.join(', ')}>
+            {nameFlags(flags)}
+          </span>
           {hasSpike && (
             <span title="A spike is open for a signal of it: likely a bad release">
               <Badge tone="warn">Spike</Badge>
