@@ -1,11 +1,8 @@
 // Filters and words of the pages for cases.
 import { describe, expect, it } from 'vitest'
+import { nameFlags } from '#shared/core/alerts/alert-sentence.ts'
 import { toQueueFilter } from '../../../services/console/overview/open-cases.ts'
-import {
-  nameFlags,
-  toDueState,
-  toMoneyText,
-} from '../../../services/console/web/pages/case/case-words.ts'
+import { toDueState, toMoneyText } from '../../../services/console/web/pages/case/case-words.ts'
 import {
   countNames,
   isNarrowed,

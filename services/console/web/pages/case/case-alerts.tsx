@@ -1,12 +1,12 @@
 /** The alerts of a case, each with its own disposition; some of them can be split off. */
 import { Link } from '@tanstack/react-router'
+import { nameFlags } from '#shared/core/alerts/alert-sentence.ts'
 import { ActionBadge, Badge } from '../../components/badge.tsx'
 import { IdText } from '../../components/id.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/time/time.tsx'
 import type { Alert } from '../alert/alert.ts'
 import { DispositionBadge } from '../alert/disposition.tsx'
-import { nameFlags } from './case-words.ts'
 
 export function CaseAlerts({
   alerts,
