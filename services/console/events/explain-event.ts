@@ -112,7 +112,7 @@ function toShownDecision(
 ): EventExplanation['decided'] {
   const { riskScore, action, reasons } = toDecidedRisk(event, decision)
   const flags = reasons.map(({ code }) => code)
-  return { risk_score: riskScore, action, flags, reasons, stored: decision !== undefined }
+  return { risk_score: riskScore, action, flags, reasons }
 }
 
 function readPolicy({ eventId, policyHash }: StoredEvent, text: string | null): Policy {

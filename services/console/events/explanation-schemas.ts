@@ -79,11 +79,11 @@ export const eventExplanationSchema = z
         action: actionSchema,
         flags: z.array(z.string()),
         reasons: z.array(reasonSchema),
-        stored: z
-          .boolean()
-          .describe('false: it is what the edge made of the event, or not decided yet'),
       })
-      .describe('the decision of that time, by which alerts are raised'),
+      .describe(
+        'the decision of that time, by which alerts are raised; that of the edge until the scorer has ' +
+          'decided',
+      ),
     recomputed: verdictSchema.describe('from the stored body and the stored policy document'),
     matches: z.boolean().describe('score, action, flags and weights of reasons equal the response'),
     evidence_differs: z

@@ -12,6 +12,7 @@ import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
+import { createDecisionWriter } from '#shared/io/telemetry/decision-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
 import { launchBrowser, openPage, settle, type WatchedPage } from '../../support/console/browser.ts'
@@ -104,6 +105,12 @@ async function fill(): Promise<void> {
   const clickhouse = createClickhouse(running.stack.clickhouse, { name: 'test' })
   const postgres = createPostgres(running.stack.postgres, { role: 'test', log: testLog })
   await createTelemetryStore(clickhouse).insertTelemetry(events)
+  // As the scorer decides the last event on the busy network: more devices than the rule allows.
+  const busy = events[4 + others - 1]!
+  const evidence = { metric: 'devices_per_network', count: others + 1, threshold: 5, window: '1d' }
+  const reasons = [...busy.reasons, { code: 'HIGH_VELOCITY', weight: 15, evidence } as const]
+  const risk = { riskScore: busy.rasp_score + 15, action: busy.rasp_action, reasons }
+  await createDecisionWriter(clickhouse).insertDecisions([{ event: busy, risk }])
   const alerts = events.flatMap((event) => {
     const { rasp_score: riskScore, rasp_action: action, reasons } = event
     return decideAlert(event, { riskScore, action, reasons }) ?? []

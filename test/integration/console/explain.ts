@@ -301,7 +301,10 @@ export function describeExplanations(getRunning: () => TestStack): void {
       const { eventId } = await send(sandbox, { device: 'read', session: 'read', signals })
       await until(
         'its decision is stored',
-        async () => (await explain(eventId)).decided?.stored === true,
+        async () => {
+          const { decided, answered } = await explain(eventId)
+          return (decided?.reasons.length ?? 0) > (answered?.reasons?.length ?? 0)
+        },
         10_000,
       )
       const { alerts, correlation, ...explained } = await explain(eventId)

@@ -6543,7 +6543,6 @@ export interface components {
                         [key: string]: unknown;
                     };
                 }[];
-                stored: boolean;
             };
             recomputed: {
                 rasp_score: number;

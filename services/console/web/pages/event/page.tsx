@@ -45,9 +45,6 @@ function Event({ shown }: { shown: Explanation }) {
               <span className="flex flex-wrap items-center gap-2" key="decided">
                 <ActionBadge action={decided.action} />
                 <span>risk score {decided.risk_score}</span>
-                {!decided.stored && (
-                  <span className="text-muted">not decided by the scorer yet</span>
-                )}
               </span>,
             ],
             [
