@@ -163,6 +163,8 @@ describe('the table of roles', () => {
       'GET /operators/invitations',
       'POST /operators/invitations',
       'POST /operators/invitations/withdraw',
+      'GET /second-factor',
+      'PUT /second-factor',
       'GET /audit',
       'POST /secrets/rewrap',
       'POST /verdict-keys/rotate',

@@ -21,7 +21,7 @@ export function Tabs({
         {tabs.map(({ id, label }) => (
           <Primitive.Trigger
             className={
-              '-mb-px h-9 border-transparent border-b-2 font-medium whitespace-nowrap text-muted ' +
+              'h-9 border-transparent border-b-2 font-medium whitespace-nowrap text-muted ' +
               'hover:text-text focus-visible:-outline-offset-2 ' +
               'data-[state=active]:border-accent data-[state=active]:text-text'
             }

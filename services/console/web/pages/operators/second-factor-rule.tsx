@@ -131,8 +131,11 @@ function RuleDialog({
     >
       {lacksOwn && (
         <p className="rounded-md bg-warn-soft px-3 py-2 text-warn">
-          Set up your own first, on the page <Link to="/account">Account</Link>: who requires it has
-          one.
+          Set up your own first, on the page{' '}
+          <Link className="underline!" to="/account">
+            Account
+          </Link>
+          : who requires it has one.
         </p>
       )}
       <Refused error={save.error} />
