@@ -2,12 +2,15 @@
  * Gives the focus back to what had it when a dialog opened: Radix does so only for a dialog with a
  * button of its own.
  */
-import { useMemo } from 'react'
+import { useState } from 'react'
 
 /** @returns what to put on the content of the dialog */
 export function useReturnFocus(open: boolean): { onCloseAutoFocus: (event: Event) => void } {
-  // As it is rendered: a field that takes the focus by itself has it before any effect runs.
-  const before = useMemo(() => (open ? findPlace(document.activeElement) : undefined), [open])
+  // As it is rendered: a field that takes the focus by itself has it before any effect runs. It is
+  // kept while the dialog closes, which renders it once more.
+  const [kept, keep] = useState(() => ({ open, before: open ? findFocused() : undefined }))
+  if (open !== kept.open) keep({ open, before: open ? findFocused() : kept.before })
+  const { before } = kept
   return {
     onCloseAutoFocus: (event) => {
       event.preventDefault()
@@ -19,7 +22,8 @@ export function useReturnFocus(open: boolean): { onCloseAutoFocus: (event: Event
 }
 
 /** An entry of a menu is gone by then: the button of the menu stands for it. */
-function findPlace(active: Element | null): HTMLElement | undefined {
+function findFocused(): HTMLElement | undefined {
+  const active = document.activeElement
   const button = active?.closest('[role="menu"]')?.getAttribute('aria-labelledby')
   const place = button ? document.getElementById(button) : active
   return place instanceof HTMLElement && place !== document.body ? place : undefined
