@@ -127,8 +127,8 @@ export const eventCountGroupsMax = 10_000
 /** Memory of one such query: its sketches, and the decisions of some million raised events. */
 export const eventCountBytesMax = 1024 * 1024 * 1024
 /**
- * How long one may take. It reads each event of the time, 0.2 to 0.5 µs of CPU each by column on two
- * threads: 40 million events at the most. Of more a query names a device, a user or less time.
+ * How long one may take. It reads each event of the time, 0.2 to 0.5 µs of CPU each by column on
+ * two threads: 40 million events at most. Of more a query names a device, a user or less time.
  */
 export const eventCountMaxMs = 10_000
 /**

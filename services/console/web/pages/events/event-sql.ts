@@ -1,4 +1,4 @@
-/** The list of events as SQL over the analytics views. It needs the catalog, so it is loaded late. */
+/** The list of events as SQL over the analytics views. With the catalog, so it is loaded late. */
 import { toPlatform } from '#shared/core/devices/platform-name.ts'
 import { isServerCategory, type SignalCategory } from '#shared/core/signals/signal-definition.ts'
 import { findSignal } from '#shared/core/signals/signals.ts'
