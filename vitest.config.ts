@@ -1,19 +1,20 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
-import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { LongestFirst, RecordSeconds } from './test/support/process/file-seconds.ts'
 import { chooseFilesFolder } from './test/support/process/files-in-memory.ts'
 
 // Unit tests need no server. The other projects start real servers (nats-server, PostgreSQL, the
 // ClickHouse engine) themselves, and wait half of the time: for leases, redeliveries and pages. So
-// more of their files run side by side than there are cores. Files that judge how long something
-// took have a core each, by limits that tell a moment from a time-out.
+// more of their files run side by side than there are cores. Files that need a machine which
+// answers in a moment, because leases of two seconds must not run out, have a core each.
 const timed = [
-  ...['analysts', 'api-outages', 'clickhouse-http-inserts', 'delivery'],
-  ...['delivery-process', 'edge-lease', 'ingest-storage', 'outages', 'outbound-hostile'],
-  ...['outbound-http', 'rolling', 'rotation', 'rotation-under-load', 'small-stream'],
-  ...['starvation', 'strangers'],
-].map((name) => `test/integration/*/${name}.test.ts`)
+  ...['analytics/analysts', 'deliveries/delivery', 'deliveries/delivery-process'],
+  ...['deploy/clickhouse-http-inserts', 'directory/tenant-directory', 'telemetry/edge-input'],
+  'telemetry/ingest-storage',
+  ...['telemetry/several-streams', 'tenants/edge-lease', 'tenants/rotation'],
+  ...['tenants/rotation-under-load'],
+].map((name) => `test/integration/${name}.test.ts`)
 
 // Tests start hundreds of Node processes, their own among them, which find their files compiled by
 // those before.
@@ -24,7 +25,7 @@ process.env.TEST_TEMPLATES = join(env.TMPDIR, `di-templates-${process.pid}-${Dat
 // Randomness that is the same in each run.
 const setupFiles = ['test/support/process/seed.ts']
 // Against a hang only: a machine may be several times slower than another.
-const limits = { testTimeout: 300_000, hookTimeout: 300_000 }
+const limits = { testTimeout: 1_200_000, hookTimeout: 1_200_000 }
 const patient = {
   env,
   globalSetup: 'test/support/servers/templates.ts',
@@ -32,43 +33,10 @@ const patient = {
   ...limits,
 }
 
-// A new clone knows nothing of how long files take. The longest first: a long one that started last
-// would run alone.
-const long = [
-  ...[
-    'console',
-    'consume',
-    'delivery-slow-database',
-    'openapi-conformance',
-    'erasure',
-    'pgbouncer',
-  ],
-  ...[
-    'scorer-exactness',
-    'cluster',
-    'erasure-jobs',
-    'strangers',
-    'rewrap',
-    'isolation',
-    'nats-tls',
-  ],
-  ...['fleet', 'small-stream', 'scorer', 'starvation', 'analysts'],
-  ...['reconciliation', 'kills', 'path', 'cli', 'ingest-storage'],
-].map((name) => `/${name}.test.ts`)
-const toRank = ({ moduleId }: TestSpecification) => {
-  const rank = long.findIndex((end) => moduleId.endsWith(end))
-  return rank === -1 ? long.length : rank
-}
-
-class LongFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    return (await super.sort(files)).sort((a, b) => toRank(a) - toRank(b))
-  }
-}
-
 export default defineConfig({
   test: {
-    sequence: { sequencer: LongFirst },
+    sequence: { sequencer: LongestFirst },
+    reporters: process.env.RECORD_SECONDS ? ['default', new RecordSeconds()] : ['default'],
     projects: [
       {
         test: {
@@ -76,7 +44,7 @@ export default defineConfig({
           include: ['test/unit/**/*.test.ts'],
           setupFiles,
           // A thousand random cases are a moment on a core of one's own only.
-          testTimeout: 60_000,
+          testTimeout: 600_000,
           // Of two cores it would leave one alone.
           maxWorkers: 2,
           // No test changes a module's state: files share what the one before has loaded.
@@ -101,21 +69,36 @@ export default defineConfig({
           include: timed,
           ...patient,
           maxWorkers: 2,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 3 },
         },
       },
       {
         test: {
           name: 'e2e',
-          // Once for all files, before the first of them starts a stack.
-          globalSetup: 'test/support/console/build-pages.ts',
+          // Once for all files: the pages, before the first stack starts, and the stack that those
+          // of the console share.
+          globalSetup: [
+            'test/support/console/build-pages.ts',
+            'test/support/console/shared-stack.ts',
+          ],
           include: ['test/e2e/**/*.test.ts'],
           env,
           setupFiles,
           ...limits,
-          // Beside integration, with which it must share this number.
-          maxWorkers: 4,
-          sequence: { groupOrder: 1 },
+          // A stack and a browser keep both cores busy.
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        // What only `npm run test:all` runs: drills, long stories, other runtimes, second modes.
+        test: {
+          name: 'long',
+          include: ['test/long/**/*.test.ts'],
+          ...patient,
+          globalSetup: [patient.globalSetup, 'test/support/console/build-pages.ts'],
+          maxWorkers: 2,
+          sequence: { groupOrder: 4 },
         },
       },
     ],

@@ -24,6 +24,7 @@ export type ComposeService = {
   command: string[]
   environment: Record<string, string>
   secrets: string[]
+  volumes?: string[]
   mem_limit: string
 }
 

@@ -9,6 +9,13 @@ dir=${1:-"$(dirname "$0")/secrets"}
 mkdir -p "$dir"
 chmod 700 "$dir"
 
+# Where processes reach the servers: by default their names in compose and in the chart's own. For
+# servers of your own: POSTGRES_HOST=db.example.com:5432 deploy/make-secrets.sh. A file that exists
+# stays as it is: for another address edit the files *_url_*.
+nats=${NATS_HOST:-nats:4222}
+postgres=${POSTGRES_HOST:-postgres:5432}
+clickhouse=${CLICKHOUSE_HOST:-clickhouse:8123}
+
 hex() { head -c "$1" /dev/urandom | od -An -tx1 | tr -d ' \n'; }
 
 # once NAME VALUE: writes the secret unless there is one.
@@ -40,7 +47,7 @@ once nats_passwords "$(for user in $nats_users; do
   echo "password_of_$user: \"$(read_secret "nats_password_$user")\""
 done)"
 for user in $nats_users; do
-  once "nats_url_$user" "nats://$user:$(read_secret "nats_password_$user")@nats:4222"
+  once "nats_url_$user" "nats://$user:$(read_secret "nats_password_$user")@$nats"
 done
 
 # Between three nats-servers (cluster/README.md) of these names.
@@ -69,7 +76,7 @@ ed25519='\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20'
 once directory_public_key "$({ printf "$ed25519"; derive 'directory signature'; } |
   openssl pkey -inform DER -pubout -outform DER | tail -c 32 | base64)"
 database=device_intelligence
-once postgres_url_migrate "postgres://di:$(read_secret postgres_password)@postgres:5432/$database"
+once postgres_url_migrate "postgres://di:$(read_secret postgres_password)@$postgres/$database"
 once postgres_role_passwords "$(
   separator="{"
   for name in $postgres_processes; do
@@ -80,14 +87,14 @@ once postgres_role_passwords "$(
 )"
 for name in $postgres_processes; do
   account="${database}_$name:$(read_secret "postgres_password_$name")"
-  once "postgres_url_$name" "postgres://$account@postgres:5432/$database"
+  once "postgres_url_$name" "postgres://$account@$postgres/$database"
 done
-once clickhouse_url_migrate "http://di:$(read_secret clickhouse_password)@clickhouse:8123/$database"
+once clickhouse_url_migrate "http://di:$(read_secret clickhouse_password)@$clickhouse/$database"
 once clickhouse_hashes "$(for name in $clickhouse_processes; do
   hash=$(read_secret "clickhouse_password_$name" | tr -d '\n' | openssl dgst -sha256 -r | cut -d' ' -f1)
   echo "export SHA256_OF_${name^^}=$hash"
 done)"
 for name in $clickhouse_processes; do
   account="$name:$(read_secret "clickhouse_password_$name")"
-  once "clickhouse_url_$name" "http://$account@clickhouse:8123/$database"
+  once "clickhouse_url_$name" "http://$account@$clickhouse/$database"
 done

@@ -66,7 +66,7 @@ export type ApiDeps = {
   tenants: Pick<TenantStore, 'findTenantByApiKey' | 'findExistingApiKeys' | 'recordApiKeyUse'>
   alerts: Pick<
     AlertStore,
-    'listAlerts' | 'findAlertDetail' | 'setDisposition' | 'setListedDispositions'
+    'listAlerts' | 'listUncounted' | 'findAlertDetail' | 'setDisposition' | 'setListedDispositions'
   >
   /** Changes Postgres once for a call with an `Idempotency-Key`. */
   answerOnce: <T>(
@@ -270,6 +270,11 @@ export async function createApiApp(
         timed('device', deps.history.findSmallDevice),
       ),
       findLargeDevice: timed('large_device', deps.history.findLargeDevice),
+      listUncounted: limited(
+        'device_alerts',
+        deviceQueryLimits,
+        timed('device_alerts', deps.alerts.listUncounted),
+      ),
       findPhones,
       findPercentile,
       beginLargeResponse,

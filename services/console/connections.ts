@@ -2,11 +2,12 @@
  * The connections to Postgres, ClickHouse and NATS of one thread of the console; a stop closes
  * them. Pages and jobs have their own, so that neither waits for the other.
  */
+import { leaseConnectionsMax, workLeaseMs } from '#shared/core/base/limits/tenants.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import { type Clickhouse, createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { readsNewForm } from '#shared/io/keys/key-form.ts'
+import type { Leases } from '#shared/io/leases/leases.ts'
 import { type Nats, type NatsLink, openNats } from '#shared/io/nats/connection.ts'
-import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import { createPostgres, type Postgres } from '#shared/io/postgres/postgres.ts'
 import { toNatsSettings, toShardUrls } from '#shared/io/process/config.ts'
 import { createFaultReporter } from '#shared/io/process/connect-faults.ts'
@@ -18,7 +19,6 @@ import {
   type ReconciliationStore,
 } from '#shared/io/reconciliation/reconciliation-store.ts'
 import type { ConsoleConfig } from './config.ts'
-import { createLockPools } from './tenants/lock-pools.ts'
 
 /** A mutation rewrites parts of any size, and continues when its client has gone. */
 export const mutationMaxMs = 30 * 60 * 1000
@@ -28,10 +28,8 @@ export const sliceMaxMs = 310_000
 
 export type Connections = {
   postgres: Postgres
-  /** Locks of rotations and other changes of a tenant. */
-  changeLocks: Locks
-  /** Locks of erasures, backtests and the jobs. */
-  jobLocks: Locks
+  /** Of changes of tenants, erasures, backtests and the jobs. */
+  leases: Leases
   clickhouse: Clickhouse
   /** For statements that take longer than a query of an operator. */
   longClickhouse: Clickhouse
@@ -64,14 +62,18 @@ export function openConnections(options: ConnectionOptions): Connections {
     metrics,
   })
   steps.onStop('postgres', postgres.close)
-  const locks = createLockPools(config.POSTGRES_URL, {
-    name,
-    work: postgres,
+  const renewals = createPostgres(config.POSTGRES_URL, {
+    role: `${name} leases`,
+    nameEnd: readsNewForm,
     log,
     reporter,
     metrics,
+    connectionsMax: leaseConnectionsMax,
+    // A renewal that takes longer is too late.
+    statementTimeoutMs: workLeaseMs / 2,
+    lockTimeoutMs: workLeaseMs / 8,
   })
-  steps.onStop('locks', locks.close)
+  steps.onStop('leases', renewals.close)
 
   const shardUrls = toShardUrls(config)
   const openClickhouse = (more: { name: string; requestTimeoutMs?: number }) => {
@@ -88,8 +90,7 @@ export function openConnections(options: ConnectionOptions): Connections {
   steps.onStop('nats', link.close)
   return {
     postgres,
-    changeLocks: locks.changes,
-    jobLocks: locks.jobs,
+    leases: { renewals, work: postgres },
     clickhouse,
     longClickhouse,
     reconciliation: createReconciliationStore(clickhouse, analytics),

@@ -100,7 +100,7 @@ export function createConsoleDeps(parts: ConsoleParts): ConsoleDeps {
   const events = createEventStore(clickhouse)
   return {
     postgres,
-    locks: connections.changeLocks,
+    leases: connections.leases,
     sealer,
     log,
     nowMs,

@@ -79,7 +79,7 @@ async function main(): Promise<void> {
   const internalUrl = await serveInternally({
     lifecycle,
     log,
-    metrics: { registry: joinMetrics(metrics.registry, jobs.readMetrics) },
+    metrics: { ...metrics, registry: joinMetrics(metrics.registry, jobs.readMetrics) },
     address: config.CONSOLE_INTERNAL_LISTEN,
     readyChecks: { postgres: checkPostgres.writes, nats: connections.natsFault },
     // Most pages work without the jobs and ClickHouse, so a proxy must not take them away.
@@ -96,13 +96,13 @@ async function main(): Promise<void> {
   const shared = { log, metrics, nowMs: () => performance.now(), wallMs: Date.now }
   const backtests = createBacktests({
     postgres,
-    locks: connections.jobLocks,
+    leases: connections.leases,
     clickhouse: connections.longClickhouse,
     ...shared,
   })
   const suggestions = createSuggestions({
     postgres,
-    locks: connections.jobLocks,
+    leases: connections.leases,
     clickhouse: connections.longClickhouse,
     ...shared,
   })

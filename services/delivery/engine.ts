@@ -128,6 +128,7 @@ export function startEngine(deps: EngineDeps, settings: EngineSettings): Engine 
   const sweep = startSweep({
     findDueQueues: store.findDueQueues,
     countDue: store.countDue,
+    findFailing: store.findFailingWebhooks,
     wake: loop.wake,
     everyMs: settings.sweepMs ?? deliverySweepMs,
     monotonicMs,
@@ -171,7 +172,8 @@ function createAttemptDeps(
       monotonicMs,
     }),
     openKeys: createKeyCache(deps.opener),
-    recordAttempt: (tenantId, url, ok) => breaker.record(tenantId, url, ok, monotonicMs()),
+    recordAttempt: (tenantId, url, attempt) =>
+      breaker.record(tenantId, url, { ...attempt, atMs: monotonicMs() }),
     findTarget: createFindTarget({
       allowPrivate: settings.allowPrivate,
       allowNetworks: settings.allowNetworks ?? [],
@@ -243,16 +245,14 @@ function toFreshClaim(
   }
 }
 
-/** Caches one unsealed secret per tenant. A rotated secret has another sealed text. */
+/** Caches unsealed secrets. During a rotation two of a tenant sign. */
 function createKeyCache(opener: Opener): AttemptDeps['openKeys'] {
-  const opened = new LRUCache<string, { sealed: string; keys: WebhookKeys }>({
-    max: webhooksCachedMax,
-  })
+  const opened = new LRUCache<string, WebhookKeys>({ max: webhooksCachedMax })
   return (sealed, tenantId) => {
-    const cached = opened.get(tenantId)
-    if (cached?.sealed === sealed) return cached.keys
-    const keys = toWebhookKeys(opener.unseal(sealed, { tenantId, kind: 'webhook' }))
-    opened.set(tenantId, { sealed, keys })
+    const id = `${tenantId} ${sealed}`
+    const keys =
+      opened.get(id) ?? toWebhookKeys(opener.unseal(sealed, { tenantId, kind: 'webhook' }))
+    opened.set(id, keys)
     return keys
   }
 }

@@ -89,6 +89,11 @@ export function createDeliveryMetrics(metrics: Metrics, inFlight: () => number) 
     claimFailures: metrics.counter('di_delivery_claim_failures_total', 'Claims that failed'),
     sweeps: metrics.counter('di_delivery_sweeps_total', 'Sweeps by result', ['result']),
     hints: metrics.counter('di_delivery_hints_total', 'Hints by result', ['result']),
+    failing: metrics.gauge(
+      'di_webhook_failing_seconds',
+      'For how long the webhook of a tenant has failed, of those that failed for longest',
+      { labels: ['tenant'] },
+    ),
     due: metrics.gauge('di_delivery_due', 'Deliveries that are due, counted up to 100,000'),
     oldestDueSeconds: metrics.gauge(
       'di_delivery_oldest_due_seconds',

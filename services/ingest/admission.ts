@@ -4,11 +4,17 @@
  * plain bytes, which cost nothing until they are processed. Each turn of the event loop processes
  * for a bounded time only: with thousands of busy clients the loop otherwise reads for seconds and
  * delays acknowledgements and the renewal of the credential lease.
+ *
+ * Under overload some must be refused, and work on those is lost for the others. So one that has
+ * waited too long is refused before anything is done for it, and the newest come first: in the
+ * order of arrival all would be processed just before their time is over.
  */
 
 type AdmissionOptions<S extends Arrival> = {
   /** Processes a submission now. */
   process: (submission: S) => void
+  /** Refuses a submission for which there is no room or no time, with as little work as possible. */
+  refuse: (submission: S) => void
   /**
    * Whether an accepted submission can be stored, or be refused for a reason that does not pass.
    */
@@ -34,13 +40,19 @@ type AdmissionLimits = {
   scoringSliceMs: number
   queuedRequestsMax: number
   queuedBytesMax: number
+  /** A submission that has waited longer is refused. */
+  queuedMsMax: number
+  /** The newest come first while the oldest has waited longer. */
+  newestFirstMs: number
 }
 
 export type Admission<S extends Arrival> = {
-  /** Processes a submission now or queues it. A full queue processes it now. */
+  /** Processes a submission now or queues it. A full queue refuses it. */
   admit: (submission: S) => void
   /** Call it when there may be capacity again. */
   resume: () => void
+  /** Whether so many submissions wait that some of them will be refused. */
+  overloaded: () => boolean
   /** Size of the queue. */
   queued: () => { requests: number; bytes: number }
   /** Resolves when every submission admitted so far has been processed. */
@@ -52,7 +64,8 @@ const capacityPollMs = 100
 
 /** Creates an empty queue. */
 export function createAdmission<S extends Arrival>(options: AdmissionOptions<S>): Admission<S> {
-  const { process, hasCapacity, defer, later, nowMs, limits } = options
+  const { process, refuse, hasCapacity, defer, later, nowMs, limits } = options
+  /** In the order of arrival. */
   const queue: S[] = []
   let bytes = 0
   /** When this turn of the event loop started to process; null before that. */
@@ -83,16 +96,33 @@ export function createAdmission<S extends Arrival>(options: AdmissionOptions<S>)
     }, capacityPollMs)
   }
 
+  /** Whether the oldest has waited longer than so many ms. */
+  const isOlderThan = (ms: number): boolean =>
+    queue.length > 0 && nowMs() - queue[0]!.arrivedMs > ms
+
+  const take = (submission: S | undefined): S => {
+    bytes -= submission!.body.length
+    return submission!
+  }
+
+  const overloaded = (): boolean => isOlderThan(limits.newestFirstMs)
+
+  /** For as long as this turn may process: many at once would hold the event loop. */
+  const refuseExpired = (): void => {
+    const startedMs = nowMs()
+    while (isOlderThan(limits.queuedMsMax) && nowMs() - startedMs < limits.scoringSliceMs) {
+      refuse(take(queue.shift()))
+    }
+  }
+
   const resume = (): void => {
     if (queue.length === 0) return
     beginTurn()
-    let processed = 0
-    while (processed < queue.length && mayProcess()) {
-      const submission = queue[processed++]!
-      bytes -= submission.body.length
-      process(submission)
+    const isNewestInTime = () => nowMs() - queue.at(-1)!.arrivedMs <= limits.queuedMsMax
+    while (queue.length > 0 && isNewestInTime() && mayProcess()) {
+      process(take(overloaded() ? queue.pop() : queue.shift()))
     }
-    queue.splice(0, processed)
+    refuseExpired()
     if (queue.length > 0) {
       pollCapacity()
       return
@@ -104,10 +134,13 @@ export function createAdmission<S extends Arrival>(options: AdmissionOptions<S>)
 
   const admit = (submission: S): void => {
     const { length } = submission.body
-    const full = queue.length >= limits.queuedRequestsMax || bytes + length > limits.queuedBytesMax
-    if (full || (queue.length === 0 && mayProcess())) {
+    if (queue.length === 0 && mayProcess()) {
       beginTurn()
       process(submission)
+      return
+    }
+    if (queue.length >= limits.queuedRequestsMax || bytes + length > limits.queuedBytesMax) {
+      refuse(submission)
       return
     }
     queue.push(submission)
@@ -118,6 +151,7 @@ export function createAdmission<S extends Arrival>(options: AdmissionOptions<S>)
   return {
     admit,
     resume,
+    overloaded,
     queued: () => ({ requests: queue.length, bytes }),
     drained: () =>
       new Promise((resolve) => {

@@ -44,7 +44,7 @@ import type { AcceptedTally } from './accepted-tally.ts'
 import type { BacklogLimit } from './backlog-limit.ts'
 import { createPressureReader } from './edge-pressure.ts'
 import type { CommitLimits } from './group-commit.ts'
-import { handleClientBatch, processClientBatch } from './http/handle-client-batch.ts'
+import { handleClientBatch, processClientBatch, refuseBatch } from './http/handle-client-batch.ts'
 import {
   batchPath,
   endUnsettled,
@@ -55,6 +55,7 @@ import {
   type Pending,
   type PendingRegistration,
   processSubmission,
+  respondRefused,
   respondSettled,
   type Submission,
   type SubmissionDeps,
@@ -65,6 +66,7 @@ import {
   handleRegistration,
   processRegistration,
   type RegistrationDeps,
+  refuseRegistration,
 } from './installs/handle-registration.ts'
 import type { OpenedEvidence } from './installs/open-evidence.ts'
 import { createRegistrationBounds } from './installs/registration-bounds.ts'
@@ -72,6 +74,7 @@ import { createRegistrationObserver } from './installs/registration-metrics.ts'
 import { createIntakes } from './intakes.ts'
 import { createIngestObserver, type IngestBacklog } from './metrics.ts'
 import { createRefusalDelay } from './refusal-delay.ts'
+import { refusals } from './refusals.ts'
 import type { RequestLog } from './request-log.ts'
 import type { StaleSecretRequests } from './stale-secret-requests.ts'
 import { createVerdictIssuer } from './verdicts/issue-verdict.ts'
@@ -133,8 +136,11 @@ type IngestDeps = {
   commitLimits?: Partial<CommitLimits>
 }
 
+/** An edge that is not ready gets nothing: its load would move to the others, one after another. */
+const overloadWarning = 'is overloaded: more telemetry comes than can be decided, some is refused'
+
 /** The claim `iss` where neither SERVICE_ISSUER nor PUBLIC_API_URL is set. */
-export const defaultIssuer = 'device-intelligence'
+const defaultIssuer = 'device-intelligence'
 
 export type Ingest = {
   app: FastifyInstance
@@ -209,7 +215,10 @@ export function createIngest(deps: IngestDeps): Ingest {
   const streamWarnings = Object.fromEntries(
     streams.map(({ number, suffix }) => [
       `stream${suffix}`,
-      () => edge()?.streams[number - 1]?.backlog.warning() ?? observe.findStreamFault(number),
+      () =>
+        edge()?.streams[number - 1]?.backlog.warning() ??
+        observe.findStreamFault(number) ??
+        (submissions.intakes.overloaded(number) ? overloadWarning : null),
     ]),
   )
   const { intakes } = submissions
@@ -317,6 +326,11 @@ function createSubmissionDeps(
         if (submission.kind === 'registration') processRegistration(registrations, submission)
         else if (submission.kind === 'batch') processClientBatch(submissions, submission)
         else processSubmission(submissions, submission)
+      },
+      refuse: ({ kind, response }) => {
+        if (kind === 'registration') refuseRegistration(registrations, response, refusals.overload)
+        else if (kind === 'batch') refuseBatch(submissions, response, refusals.overload)
+        else respondRefused(submissions, response, refusals.overload)
       },
       guessStream: (submission) => {
         const named = findTenant(submission.body)

@@ -279,7 +279,8 @@ async function publishBatch<W extends Waiter>(
     const startedMs = nowMs()
     if (attempt > 1) observe.retried(fault)
     try {
-      const timeoutMs = Math.min(findDeadline(open, limits) - startedMs, limits.publishAttemptMs)
+      const leftMs = findDeadline(open, limits) - startedMs
+      const timeoutMs = Math.min(Math.max(leftMs, attemptMsMin), limits.publishAttemptMs)
       const { duplicate, sequence } = await state.publish(message, batchId, timeoutMs, sent)
       const tookMs = nowMs() - startedMs
       observe.stored({ events: sent.length, bytes: message.length, tookMs, duplicate })
@@ -296,6 +297,12 @@ async function publishBatch<W extends Waiter>(
   if (open.length > 0) observe.failed({ events: open.length, fault })
   return { open, settlement: { fault } }
 }
+
+/**
+ * The shortest wait for an acknowledgement. A pause can end a moment before the deadline that it
+ * leads to, and the deadline can then pass before the attempt.
+ */
+const attemptMsMin = 1
 
 /** When the first of the events has to be settled, on the monotonic clock. */
 const findDeadline = (open: readonly Waiter[], limits: CommitLimits): number =>

@@ -4,7 +4,9 @@
  * share the limits of the queue.
  */
 import {
+  newestFirstMs,
   queuedBytesMax,
+  queuedMsMax,
   queuedRequestsMax,
   scoringSliceMs,
 } from '#shared/core/base/limits/ingest.ts'
@@ -22,6 +24,8 @@ type IntakesOptions<S extends Arrival, W extends Waiter> = {
   /** Whether the connection to NATS is up at this moment. */
   connected: () => boolean
   process: (submission: S) => void
+  /** Refuses a submission for which there is no room or no time. */
+  refuse: (submission: S) => void
   /** The number of the stream that a submission is probably for. */
   guessStream: (submission: S) => number
   /** The number of an event's stream. */
@@ -48,6 +52,8 @@ export type Intakes<S extends Arrival, W extends Waiter> = {
   /** Accepts events of one stream together. @returns false when there is no capacity */
   offerAll: (waiters: readonly [W, ...W[]]) => boolean
   queued: Admission<S>['queued']
+  /** Whether the submissions of a stream wait so long that some will be refused. */
+  overloaded: (stream: number) => boolean
   waiting: GroupCommit<W>['waiting']
   /** Resolves when every submission admitted so far is processed and settled. */
   drained: () => Promise<void>
@@ -78,6 +84,7 @@ export function createIntakes<S extends Arrival, W extends Waiter>(
       const all = intakes.map(({ admission }) => admission.queued())
       return { requests: sumOf(all, 'requests'), bytes: sumOf(all, 'bytes') }
     },
+    overloaded: (stream) => intakes[stream - 1]!.admission.overloaded(),
     waiting: () => {
       const all = intakes.map(({ commit }) => commit.waiting())
       return { events: sumOf(all, 'events'), bytes: sumOf(all, 'bytes') }
@@ -97,11 +104,12 @@ function createIntake<S extends Arrival, W extends Waiter>(
   options: IntakesOptions<S, W>,
   index: number,
 ): Intake<S, W> {
-  const { connected, process, publish, observers, newBatchId, nowMs } = options
+  const { connected, process, refuse, publish, observers, newBatchId, nowMs } = options
   const { length } = observers
   const intake: Intake<S, W> = {
     admission: createAdmission<S>({
       process,
+      refuse,
       // Without a broker submissions do not wait: each is refused.
       hasCapacity: () => !connected() || intake.commit.hasCapacity(),
       defer: setImmediate,
@@ -111,6 +119,8 @@ function createIntake<S extends Arrival, W extends Waiter>(
         scoringSliceMs: scoringSliceMs / length,
         queuedRequestsMax: Math.floor(queuedRequestsMax / length),
         queuedBytesMax: Math.floor(queuedBytesMax / length),
+        queuedMsMax,
+        newestFirstMs,
       },
     }),
     commit: createGroupCommit<W>({

@@ -1,8 +1,11 @@
 /**
  * The migration job: migrates Postgres, ClickHouse and the JetStream streams to this release, then
- * ends. It is safe to run at every start and on several machines at once.
+ * ends. It is safe to run at every start and on several machines at once. With `--new-streams` a
+ * cluster of NATS may have no streams, although there was telemetry before.
  */
 import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
+import { hasEvents } from '#shared/io/backup/clickhouse-backup.ts'
+import { createClickhouse, databaseOf } from '#shared/io/clickhouse/clickhouse.ts'
 import { migrateClickhouse, migratePostgres } from '#shared/io/migrations/migrate.ts'
 import { MigrationError } from '#shared/io/migrations/migration-files.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
@@ -34,8 +37,14 @@ async function main(): Promise<void> {
     signal,
     shardUrls,
   })
-  const created = await migrateStreams(toNatsSettings(config), { log, limitMs: waitMaxMs })
-  if (hasTenants && created.includes(telemetryStream)) {
+  const mayBeNew = process.argv.includes('--new-streams')
+  const created = await migrateStreams(toNatsSettings(config), {
+    log,
+    limitMs: waitMaxMs,
+    hadStreams: await hasTelemetry(config.CLICKHOUSE_URL),
+    mayBeNew,
+  })
+  if (hasTenants && !mayBeNew && created.includes(telemetryStream)) {
     // Events that wait in a store that is not seen would never be scored.
     log.warn({ created }, newStreamsWarning)
   }
@@ -46,6 +55,11 @@ const newStreamsWarning =
   'NATS had no streams for this installation, so they are new and empty. If they are in another ' +
   'account or folder, as before nats-users.conf had accounts, stop nats-server and move them: ' +
   'see "The accounts of NATS" in deploy/README.md'
+
+async function hasTelemetry(url: string): Promise<boolean> {
+  const clickhouse = createClickhouse(url, { name: 'migrate', database: 'default' })
+  return await hasEvents(clickhouse, databaseOf(url)).finally(() => clickhouse.close())
+}
 
 /**
  * @returns whether the installation has tenants, so that it had streams before

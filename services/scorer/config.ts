@@ -11,7 +11,7 @@ import {
 import { tracingVariables } from '#shared/io/tracing/tracing.ts'
 
 /** What a scorer cannot work without. */
-export const scorerKeyVariables = ['TELEMETRY_KEY'] as const
+const scorerKeyVariables = ['TELEMETRY_KEY'] as const
 
 const shape = {
   ...natsVariables,

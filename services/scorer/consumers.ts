@@ -197,7 +197,7 @@ function createOfStream(shared: Shared, stream: TelemetryStream): OfStream {
     wallMs: Date.now,
   }
   const readOffsets = createStreamOffsetsReader({ ...shared, stream, wallMs: Date.now, nowMs })
-  const phones = createPhones(clickhouse, shared.postgres)
+  const phones = createPhones(clickhouse, shared.postgres, observe.phoneSteps)
   return { ...shared, stream, messages, quarantine, phones, readOffsets, isProven }
 }
 

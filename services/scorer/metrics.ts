@@ -81,6 +81,8 @@ type DecideObserver = {
   replayed: (copies: readonly Replay[]) => void
   /** Installs whose phone was decided. */
   linked: (links: readonly DecidedLink[]) => void
+  /** The counted steps of deciding on phones in one batch. */
+  phoneSteps: (steps: number) => void
   unknownPolicy: () => void
   hintFailed: () => void
 }
@@ -256,6 +258,14 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
     'di_identifiers_shared_total',
     'New installs with the identifiers of several phones, repeats included',
   )
+  const uncompared = metrics.counter(
+    'di_phone_links_uncompared_total',
+    'New installs that were decided without comparison, because their tenant had no steps left',
+  )
+  const phoneSteps = metrics.counter(
+    'di_phone_steps_total',
+    'Counted steps of deciding which phones new installs are on',
+  )
   const differing = metrics.counter(
     'di_decisions_stored_total',
     'Stored decisions that differ from the edge’s, repeats included',
@@ -282,11 +292,13 @@ function createDecideObserver(metrics: Metrics): DecideObserver {
       for (const copy of copies) replays.inc({ reason: isLate(copy) ? 'late' : 'network' })
     },
     linked: (all) => {
-      for (const { kind, identifiersShared } of all) {
+      for (const { kind, identifiersShared, isCompared } of all) {
         links.inc({ kind })
         if (identifiersShared) shared.inc()
+        if (!isCompared) uncompared.inc()
       }
     },
+    phoneSteps: (steps) => phoneSteps.inc(steps),
     unknownPolicy: () => policies.inc(),
     hintFailed: () => hints.inc(),
   }

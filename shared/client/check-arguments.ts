@@ -14,7 +14,7 @@ import { installTokenCharactersMax } from '#shared/core/base/limits/installs.ts'
 export const webhookSecretPrefix = 'whsec_'
 
 /** What an install token begins with. */
-export const installTokenPrefix = 'ins1.'
+const installTokenPrefix = 'ins1.'
 
 /**
  * Checks the text of a secret: that it is there, as it was given out.

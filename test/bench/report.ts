@@ -67,7 +67,7 @@ export async function readClickhouseVersion(clickhouse: {
 const resultsPath = fileURLToPath(new URL('./results.json', import.meta.url))
 
 /** Whether a figure keeps its bound; null when it has none. */
-export function keepsBound({ bound, ratio, value }: Figure): boolean | null {
+function keepsBound({ bound, ratio, value }: Figure): boolean | null {
   if (bound === undefined) return null
   const { median } = bound.of === 'ratio' ? (ratio ?? value) : value
   return (bound.atLeast ?? -Infinity) <= median && median <= (bound.atMost ?? Infinity)

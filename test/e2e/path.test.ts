@@ -53,14 +53,10 @@ const device = (tenant: Tenant, id: string) =>
 
 /** Waits until a device has the expected number of sessions. */
 const seenDevice = (tenant: Tenant, id: string, sessions: number) =>
-  until(
-    `device ${id} with ${sessions} sessions`,
-    async () => {
-      const answer = await device(tenant, id)
-      return answer.status === 200 && answer.body.sessions_total >= sessions ? answer.body : null
-    },
-    30_000,
-  )
+  until(`device ${id} with ${sessions} sessions`, async () => {
+    const answer = await device(tenant, id)
+    return answer.status === 200 && answer.body.sessions_total >= sessions ? answer.body : null
+  })
 
 const deliveriesOf = (alertId: string) =>
   receiver.requests.filter(({ body }) => body.toString().includes(`"${alertId}"`))
@@ -98,14 +94,10 @@ describe('the path of one event', () => {
       sessions: [{ session_id: 's-1', rasp_action: 'BLOCK' }],
     })
 
-    const alert = await until(
-      'the alert',
-      async () => {
-        const { alerts } = await readAlerts(running.stack, acme.public_api_key)
-        return alerts.find(({ entity }) => entity.device.device_id === 'phone/1 ü')
-      },
-      30_000,
-    )
+    const alert = await until('the alert', async () => {
+      const { alerts } = await readAlerts(running.stack, acme.public_api_key)
+      return alerts.find(({ entity }) => entity.device.device_id === 'phone/1 ü')
+    })
     expect(alert).toMatchObject({
       seq: 1,
       // The client reported 0 for a device that scores 80.
@@ -114,7 +106,7 @@ describe('the path of one event', () => {
       disposition: 'OPEN',
     })
 
-    const delivery = await until('the webhook', () => deliveriesOf(alert.alert_id)[0], 30_000)
+    const delivery = await until('the webhook', () => deliveriesOf(alert.alert_id)[0])
     expect(JSON.parse(delivery.body.toString())).toEqual(alert)
     const expected = createHmac('sha256', acme.webhook_secret)
       .update(delivery.body)
@@ -137,17 +129,13 @@ describe('the path of one event', () => {
     await ingest(running.stack, acme.hmac_secret, later)
     const history = await seenDevice(acme, 'retry', 2)
     expect(history.sessions_total).toBe(2)
-    const own = await until(
-      'the alert',
-      async () => {
-        const { alerts } = await readAlerts(running.stack, acme.public_api_key)
-        const found = alerts.filter(({ entity }) => entity.device.device_id === 'retry')
-        return found.length > 0 ? found : null
-      },
-      30_000,
-    )
+    const own = await until('the alert', async () => {
+      const { alerts } = await readAlerts(running.stack, acme.public_api_key)
+      const found = alerts.filter(({ entity }) => entity.device.device_id === 'retry')
+      return found.length > 0 ? found : null
+    })
     expect(own).toHaveLength(1)
-    await until('the webhook', () => deliveriesOf(own[0]!.alert_id).length > 0, 30_000)
+    await until('the webhook', () => deliveriesOf(own[0]!.alert_id).length > 0)
     expect(deliveriesOf(own[0]!.alert_id)).toHaveLength(1)
   })
 
@@ -161,10 +149,8 @@ describe('the path of one event', () => {
     // Without a valid signature the header is not read, and nothing is traced.
     const forged = { traceparent: traceparent.replaceAll('a', 'c') }
     expect((await ingest(running.stack, 'x'.repeat(43), body, forged)).status).toBe(401)
-    const delivery = await until(
-      'the webhook',
-      () => receiver.requests.find(({ body }) => body.includes('"traced-device"')),
-      30_000,
+    const delivery = await until('the webhook', () =>
+      receiver.requests.find(({ body }) => body.includes('"traced-device"')),
     )
     await read(running.stack, acme.public_api_key, `/v1/di/events/${eventId}`)
     const isOfEvent = (one: CollectedSpan) => one.attributes['di.event_id'] === eventId
@@ -211,14 +197,10 @@ describe('the path of one event', () => {
       })
       expect((await ingest(running.stack, globex.hmac_secret, body)).status).toBe(200)
     }
-    const alerts = await until(
-      'an alert of each session',
-      async () => {
-        const all = (await readAlerts(running.stack, globex.public_api_key)).alerts
-        return all.length >= 22 ? all : null
-      },
-      30_000,
-    )
+    const alerts = await until('an alert of each session', async () => {
+      const all = (await readAlerts(running.stack, globex.public_api_key)).alerts
+      return all.length >= 22 ? all : null
+    })
     const last = alerts.find(({ entity }) => entity.session.session_id === 's-21')!
     expect(last.flags).toContain('HIGH_VELOCITY')
     expect(last.flags).toContain('MANY_USERS_PER_DEVICE')
@@ -326,14 +308,10 @@ describe('the same data after a restart', () => {
     const id = `after-${before.acme.total}`
     const body = toBody('acme', { device: id, session: 's-1', signals: frida })
     expect((await ingest(running.stack, acme.hmac_secret, body)).status).toBe(200)
-    const after = await until(
-      'the next alert',
-      async () => {
-        const now = await readAlerts(running.stack, acme.public_api_key)
-        return now.total > before.acme.total ? now : null
-      },
-      30_000,
-    )
+    const after = await until('the next alert', async () => {
+      const now = await readAlerts(running.stack, acme.public_api_key)
+      return now.total > before.acme.total ? now : null
+    })
     expect(after.alerts[0]!.seq).toBe(before.acme.alerts[0]!.seq + 1)
   })
 
@@ -351,44 +329,32 @@ describe('the same data after a restart', () => {
       }
     }
     const workers = [0, 1, 2, 3].map(post)
-    await until('a run in full swing', () => accepted.length > 200, 60_000)
+    await until('a run in full swing', () => accepted.length > 200)
     await running.kill9All()
     stop = true
     await Promise.all(workers)
     running = await startStack({ dataDir, portBase })
     const frozen = [...accepted]
     const last = toBody('acme', { device: 'after-the-crash', session: 's', signals: frida })
-    await until(
-      'intake',
-      async () => {
-        const answer = await ingest(running.stack, acme.hmac_secret, last)
-        return answer.status === 200
-      },
-      30_000,
-    )
+    await until('intake', async () => {
+      const answer = await ingest(running.stack, acme.hmac_secret, last)
+      return answer.status === 200
+    })
     await seenDevice(acme, 'after-the-crash', 1)
     // The killed scorer's messages are redelivered after the ack wait.
     let missing = frozen
-    await until(
-      'every accepted event',
-      async () => {
-        const still: string[] = []
-        for (const id of missing) if ((await device(acme, id)).status !== 200) still.push(id)
-        missing = still
-        return missing.length === 0
-      },
-      60_000,
-    )
+    await until('every accepted event', async () => {
+      const still: string[] = []
+      for (const id of missing) if ((await device(acme, id)).status !== 200) still.push(id)
+      missing = still
+      return missing.length === 0
+    })
     const due = frozen.filter((id) => Number(id.split('-')[2]) % 5 === 0)
-    const alerts = await until(
-      'the alerts',
-      async () => {
-        const { alerts: all } = await readAlerts(running.stack, acme.public_api_key)
-        const raised = new Set(all.map(({ entity }) => entity.device.device_id))
-        return due.every((id) => raised.has(id)) ? all : null
-      },
-      60_000,
-    )
+    const alerts = await until('the alerts', async () => {
+      const { alerts: all } = await readAlerts(running.stack, acme.public_api_key)
+      const raised = new Set(all.map(({ entity }) => entity.device.device_id))
+      return due.every((id) => raised.has(id)) ? all : null
+    })
     expect(alerts.map(({ seq }) => seq).sort((a, b) => a - b)).toEqual(
       alerts.map((_, index) => index + 1),
     )
@@ -400,10 +366,8 @@ describe('the same data after a restart', () => {
     expect([...perDevice.values()].filter((n) => n > 1)).toEqual([])
     // The killed delivery process' claims expire after half a minute; this ends them at once.
     await endClaims(running.stack)
-    await until(
-      'every webhook',
-      () => alerts.every(({ alert_id }) => deliveriesOf(alert_id).length > 0),
-      60_000,
+    await until('every webhook', () =>
+      alerts.every(({ alert_id }) => deliveriesOf(alert_id).length > 0),
     )
   })
 })

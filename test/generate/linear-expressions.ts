@@ -94,7 +94,7 @@ export const recordPath = 'test/generate/linear-expressions.json'
 /** The recorded expressions, of this version of recheck. */
 export type LinearExpressions = { recheck: string; linear: string[] }
 
-export const recheckVersion = (): string =>
+const recheckVersion = (): string =>
   (
     JSON.parse(readFileSync(join(root, 'node_modules/recheck/package.json'), 'utf8')) as {
       version: string

@@ -32,7 +32,7 @@ const phonesAtOnce = 16
 const eventsPerPhone = 2
 
 /** Runs work over items, some at a time, until it is stopped. */
-export async function eachAtOnce<Item>(
+async function eachAtOnce<Item>(
   items: readonly Item[],
   stop: AbortSignal,
   work: (item: Item, index: number) => Promise<void>,

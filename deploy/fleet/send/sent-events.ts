@@ -5,7 +5,7 @@
 
 import type { Score } from '#shared/core/scoring/score.ts'
 import type { SignalBits } from '#shared/core/signals/watched-signals.ts'
-import type { ClientVerdict } from '#shared/core/velocity/score-mismatch.ts'
+import type { ClientVerdict } from '#shared/core/telemetry/submission.ts'
 import type { Plan } from '../phones/plan.ts'
 
 /**

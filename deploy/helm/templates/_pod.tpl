@@ -10,6 +10,7 @@ settings follow from files/processes.yaml.
 {{- $settings := include "di.settings" . | fromYaml -}}
 {{- $secrets := include "di.secrets" . | fromYaml -}}
 {{- $certificates := $root.Values.certificates.existingSecret -}}
+{{- $files := and (has "NETWORK_DATA" $process.settings) $root.Values.files.existingClaim -}}
 {{- $delaySeconds := div (int (default 0 $settings.STOP_DELAY_MS)) 1000 -}}
 metadata:
   labels:
@@ -94,6 +95,9 @@ spec:
         {{- if $certificates }}
         - { name: certificates, mountPath: /certificates, readOnly: true }
         {{- end }}
+        {{- if $files }}
+        - { name: files, mountPath: /files, readOnly: true }
+        {{- end }}
   volumes:
     - name: tmp
       emptyDir: { sizeLimit: 64Mi }
@@ -108,6 +112,10 @@ spec:
     {{- if $certificates }}
     - name: certificates
       secret: { secretName: {{ $certificates }}, defaultMode: 288 }
+    {{- end }}
+    {{- with $files }}
+    - name: files
+      persistentVolumeClaim: { claimName: {{ . }}, readOnly: true }
     {{- end }}
   {{- if ne $name "migrate" }}
   topologySpreadConstraints:
@@ -150,13 +158,17 @@ capabilities: { drop: [ALL] }
 {{- get (dict "scorer" "console" "ingest" "scorer") . -}}
 {{- end -}}
 
-{{/* Takes (list $ name): waits for a pod of this version of the process before it. */}}
+{{/*
+Takes (list $ name): waits for a pod of this version of the process before it, or of the process
+itself: then no upgrade is under way, and the pod replaces one or adds to them.
+*/}}
 {{- define "di.waitForUpgrade" -}}
 {{- $root := index . 0 -}}
+{{- $name := index . 1 -}}
 {{- $seconds := int $root.Values.upgradeOrder.waitSeconds -}}
-{{- $before := include "di.before" (index . 1) -}}
+{{- $before := include "di.before" $name -}}
 {{- if and $before (gt $seconds 0) -}}
-{{- $process := get (include "di.processes" $root | fromYaml) $before -}}
+{{- $processes := include "di.processes" $root | fromYaml -}}
 initContainers:
   - name: await-{{ $before }}
     image: {{ include "di.image" $root | quote }}
@@ -166,8 +178,10 @@ initContainers:
       - -e
       - |
         {{- $root.Files.Get "files/await-ready.js" | nindent 8 }}
-      - http://{{ include "di.fullname" $root }}-{{ $before }}-new:{{ $process.internalPort }}/readyz
       - {{ $seconds | quote }}
+      {{- range list $before $name }}
+      - http://{{ include "di.fullname" $root }}-{{ . }}-new:{{ (get $processes .).internalPort }}/readyz
+      {{- end }}
     resources:
       requests: { cpu: 10m, memory: 64Mi }
       limits: { memory: 128Mi }

@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util'
 import { isAlive } from '../stack/launch.ts'
 import { findBrokenPart } from './broken-parts.ts'
 import { type Engine, startEngine } from './engine.ts'
+import { findOverdueQuery } from './overdue-queries.ts'
 import type { EngineUser } from './server-config.ts'
 import { spreadParts } from './spread-parts.ts'
 import { waitForQueries } from './wait-for-queries.ts'
@@ -94,13 +95,17 @@ async function drainAndEnd(running: Engine): Promise<void> {
   running.exitNow(0)
 }
 
-// By force: acknowledged rows survive that, and an orderly stop would take seconds of the time
-// until the source parts are deleted.
+// By force: acknowledged rows survive that. An orderly stop would take seconds of the time until the
+// source parts of a broken one are deleted, and would wait for a query that does not end.
 async function restartWhenBroken(running: Engine): Promise<void> {
-  const why = await findBrokenPart({ url, password }, dataDir).then(
-    (path) => `a part was left broken, probably by a full disk: ${path}`,
-    (error: unknown) => `parts cannot be checked: ${String(error)}`,
-  )
+  const server = { url, password }
+  const why = await Promise.race([
+    findBrokenPart(server, dataDir).then(
+      (path) => `a part was left broken, probably by a full disk: ${path}`,
+      (error: unknown) => `parts cannot be checked: ${String(error)}`,
+    ),
+    findOverdueQuery(server).then((id) => `an analyst's query outlived its time limit: ${id}`),
+  ])
   process.stderr.write(`clickhouse-server: ${why}; starting again\n`)
   running.exitNow(1)
 }

@@ -20,6 +20,8 @@ export function becomeEngineUser(dataDir: string): string | null {
   const closed = findClosedFolder(dataDir)
   if (closed !== null) return `only root may enter ${closed}, so the engine runs as root`
   changeOwner(dataDir, engineUser)
+  // The engine looks at its working directory, which may be one that only root may enter.
+  process.chdir(dataDir)
   process.setgroups?.([])
   process.setgid?.(engineUser.gid)
   process.setuid?.(engineUser.uid)

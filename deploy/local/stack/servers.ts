@@ -29,7 +29,8 @@ import type { ChildSpec } from './supervised-child.ts'
 
 const DATABASE = 'device_intelligence'
 const USER = 'di'
-const READY_LIMIT_MS = 60_000
+/** Against a hang only: a loaded machine takes minutes. */
+const READY_LIMIT_MS = 300_000
 /**
  * After a failed write, as on a full disk, nats-server rejects every publish to the stream until
  * it restarts, even when the disk has space again.

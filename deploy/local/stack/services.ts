@@ -32,7 +32,8 @@ import {
 import type { Secrets } from './state-files.ts'
 import type { ChildSpec } from './supervised-child.ts'
 
-const READY_LIMIT_MS = 60_000
+/** Against a hang only: a loaded machine takes minutes. */
+const READY_LIMIT_MS = 300_000
 const MIGRATE_LIMIT_MS = 300_000
 
 /**

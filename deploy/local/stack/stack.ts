@@ -325,7 +325,9 @@ async function startServices(stack: Stack, env: Env): Promise<void> {
   const switching = performance.now()
   const access = { consoleUrl: stack.urls.console, adminToken: env.ADMIN_TOKEN ?? '' }
   await switchKeys(createConsoleCall({ ...access, signal, timeoutMs: SWITCH_CALL_MS }))
-  screen.step('keys', 'every process has its own from here on', switching)
+  // Said where it can be read: nothing brings the data back to the form before.
+  const step = 'every process has its own; releases before cannot read this data any more'
+  screen.step('keys', step, switching)
   await startAll(SERVICE_NAMES.filter((name) => name !== 'console'))
 }
 

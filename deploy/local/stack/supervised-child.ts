@@ -85,11 +85,13 @@ export function superviseChild(spec: ChildSpec, tools: SupervisorTools): Supervi
         const timedOut = started.exitCode === null && started.signalCode === null
         await endChild(started, { signal: 'SIGKILL', graceMs: 0 })
         await sleep(LAST_OUTPUT_MS)
-        const cancelled = signal.aborted || stopping.signal.aborted
-        if (cancelled || timedOut || attempt === FIRST_START_TRIES) {
-          throw new StartError(withLastLines((error as Error).message, tools.log))
+        const ended = AbortSignal.any([signal, stopping.signal])
+        if (!timedOut && attempt < FIRST_START_TRIES) {
+          const pauseMs = FIRST_PAUSE_MS * 2 ** attempt
+          await sleep(pauseMs, undefined, { signal: ended }).catch(() => undefined)
+          if (!ended.aborted) continue
         }
-        await sleep(FIRST_PAUSE_MS * 2 ** attempt)
+        throw new StartError(withLastLines((error as Error).message, tools.log))
       }
     }
   }

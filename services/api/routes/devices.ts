@@ -5,6 +5,7 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
+import { alertsPageMax } from '#shared/core/base/limits/rest-api.ts'
 import {
   type DeviceScopes,
   toDevice,
@@ -12,6 +13,7 @@ import {
   toSession,
 } from '#shared/core/devices/device-answer.ts'
 import type { DeviceHistory, SessionPosition } from '#shared/core/devices/device-history.ts'
+import { toDeviceOfAlerts } from '#shared/core/devices/device-of-alerts.ts'
 import {
   type DeviceQuery,
   devicePathSchema,
@@ -22,6 +24,7 @@ import { type CursorScope, decodeCursor, instantMsSchema } from '#shared/core/ht
 import { Problem } from '#shared/core/http/problem.ts'
 import type { PhoneField } from '#shared/core/identity/phone-answer.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
+import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { HistoryStore } from '#shared/io/devices/history-store.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
@@ -37,6 +40,8 @@ const sessionPositionSchema = z.tuple([instantMsSchema, idSchema])
 const userPositionSchema = z.tuple([idSchema])
 
 type DeviceRouteDeps = Pick<HistoryStore, 'findSmallDevice' | 'findLargeDevice'> & {
+  /** For a device whose events have expired: the latest alerts that name it. */
+  listUncounted: AlertStore['listUncounted']
   findPhones: FindPhones
   findPercentile: RiskPercentiles['find']
   /** Waits for a permit for a large response. The permit ends with the response. */
@@ -62,7 +67,7 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
     const isLarge = small === 'large'
     if (isLarge) await deps.beginLargeResponse(tenantId, reply)
     const found = isLarge ? await deps.findLargeDevice(query).catch(reject) : small
-    const device = requireFound(found)
+    const device = requireFound(found ?? (await findInAlerts(deps, query)))
     const asked = { tenantId, score: device.peakRiskScore }
     const beside = { ...toPhoneField(deviceId), ...(await deps.findPercentile(asked)) }
     chargeRows(device.sessions.length + device.users.length)
@@ -79,7 +84,7 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
         tags: ['Devices'],
         summary: 'The full history of one device',
         description:
-          'An accepted event is visible here within a second. One response has up to 10,000 sessions and users. Every 50 of them count as one call of the tenant’s rate.',
+          'An accepted event is visible here within a second. A device whose events have expired has what its latest 500 alerts say. One response has up to 10,000 sessions and users. Every 50 of them count as one call of the tenant’s rate.',
         params: devicePathSchema,
         querystring: deviceQuerySchema,
         problems: ['device_not_found'],
@@ -106,6 +111,16 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
 }
 
 const reject = rejectUnavailable('The device history cannot be read at the moment.')
+
+/** A device answers for as long as an alert names it. */
+async function findInAlerts(
+  { listUncounted }: DeviceRouteDeps,
+  query: { tenantId: string; deviceId: string } & ReturnType<typeof toPositions>,
+): Promise<DeviceHistory | null> {
+  const { tenantId, deviceId: device_id } = query
+  const asked = { tenantId, filter: { device_id }, limit: alertsPageMax, after: null }
+  return toDeviceOfAlerts((await listUncounted(asked)).alerts, query)
+}
 
 function requireFound(device: DeviceHistory | null): DeviceHistory {
   if (device !== null) return device

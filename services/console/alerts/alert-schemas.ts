@@ -39,8 +39,6 @@ export const alertCountsSchema = z.object({
     .describe(`most alerts first, at most ${alertValuesMax} values`),
 })
 
-export type AlertPage = z.infer<typeof adminAlertPageSchema>
-
 const policyVerdictSchema = z
   .object({
     version: z.int(),

@@ -1,4 +1,5 @@
 /** Routes of what a tenant wants of four eyes. */
+import { effects } from '#shared/core/approvals/four-eyes.ts'
 import { findFourEyes } from '#shared/io/approvals/four-eyes-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
@@ -32,9 +33,7 @@ export function addFourEyesRoutes(app: ConsoleApp, { postgres }: { postgres: Pos
         operationId: 'setFourEyes',
         tags: ['Proposals'],
         summary: 'Ask for four eyes, or not any more',
-        description:
-          'With four eyes, publishing a policy, rotating keys, erasures and large bulk changes are ' +
-          'proposed, and another administrator approves them. So is a change of this setting.',
+        description: `With four eyes, another administrator approves what has one of these effects: ${Object.values(effects).join('; ')}.`,
         params: tenantParams,
         body: fourEyesBody,
         response: { 200: fourEyesSchema },

@@ -7,9 +7,11 @@ import type {
   ProposalParameters,
   TypedProposal,
 } from '#shared/core/approvals/describe-proposal.ts'
-import type { GuardedKind } from '#shared/core/approvals/four-eyes.ts'
+import { type GuardedKind, isWideEntry } from '#shared/core/approvals/four-eyes.ts'
 import { erasuresWaitingMax } from '#shared/core/base/limits/tenants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import type { ListEntryBody } from '#shared/core/lists/list-schemas.ts'
+import { parseListedId } from '#shared/core/lists/listed-ids.ts'
 import { findBulkJob } from '#shared/io/alerts/bulk/bulk-job-store.ts'
 import type { Approval } from '#shared/io/approvals/claim-change.ts'
 import { findFourEyes } from '#shared/io/approvals/four-eyes-store.ts'
@@ -21,6 +23,7 @@ import {
 import { requestErasure } from '#shared/io/erasure/erasure-job-store.ts'
 import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure-subject.ts'
 import { UnsealError } from '#shared/io/keys/sealed-secrets.ts'
+import { addListEntry } from '#shared/io/lists/change-lists.ts'
 import { removeDraft } from '#shared/io/policies/draft-store.ts'
 import { createPolicyStore } from '#shared/io/policies/policy-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
@@ -31,9 +34,16 @@ import { newErasureId } from '../erasure/erasure-routes.ts'
 import { readDraft, requireDraft } from '../policies/drafts/draft-routes.ts'
 import { readPolicy, setTenantPolicy } from '../policies/manage-policies.ts'
 import { toDocument } from '../policies/policy-routes.ts'
+import { setTenantRetention, toRetentionDays } from '../retention/manage-retention.ts'
+import { toRetentionSettings } from '../retention/retention-routes.ts'
 import { toRotation } from '../tenants/credential-routes.ts'
-import { dropOldInstallRoot, rotateInstallRoot } from '../tenants/installs/install-roots.ts'
-import { type ManageDeps, requireTenant } from '../tenants/manage-tenants.ts'
+import {
+  dropOldInstallRoot,
+  rotateInstallRoot,
+  setSharedSecret,
+} from '../tenants/installs/install-roots.ts'
+import { createKey } from '../tenants/manage-keys.ts'
+import { type ManageDeps, requireTenant, setTenantStatus } from '../tenants/manage-tenants.ts'
 import type { RotatedCredentials } from '../tenants/report-demo-credentials.ts'
 import type { RotationDeps } from '../tenants/rotation.ts'
 import { rotateOnRecord } from '../tenants/rotation-record.ts'
@@ -46,6 +56,8 @@ export type ChangeDeps = ManageDeps &
   RotationDeps &
   Pick<AlertReads, 'countMatching'> & {
     onRotated?: (rotated: RotatedCredentials) => Promise<void>
+    /** The wall clock. */
+    wallMs: () => number
   }
 
 /** What is kept of a proposal. */
@@ -75,12 +87,8 @@ export async function readProposed(
         policy_version: tenant.policy_version,
       })
     case 'rotation': {
-      const { apiKey, webhookOverlapSeconds: overlap, ...secrets } = toRotation(body.credentials)
-      const parameters = {
-        ...secrets,
-        api_key: apiKey,
-        ...(overlap === undefined ? {} : { webhook_overlap_seconds: overlap }),
-      }
+      const { apiKey, ...secrets } = toRotation(body.credentials)
+      const parameters = { ...secrets, api_key: apiKey }
       return keep('rotation', parameters, await readKeys(postgres, tenantId))
     }
     case 'install_root': {
@@ -114,7 +122,31 @@ export async function readProposed(
       const { enabled, bulkAbove } = await findFourEyes(postgres, tenantId)
       return keep('four_eyes', body.setting, { enabled, bulk_above: bulkAbove })
     }
+    case 'api_key':
+      return keep('api_key', body.key, {})
+    case 'retention':
+      return keep('retention', toRetentionSettings(body.periods), toRetentionDays(tenant))
+    case 'wide_list_entry':
+      return keep('wide_list_entry', readWideEntry(body.entry), {})
+    case 'suspension':
+      return keep('suspension', {}, {})
+    case 'shared_secret':
+      return keep('shared_secret', { off: body.off }, { off: tenant.shared_secret_off })
   }
+}
+
+/** @throws Problem invalid_body for an entry that one person may add, or that cannot be */
+function readWideEntry(entry: ListEntryBody): ListEntryBody {
+  const listed = parseListedId(entry.kind, entry.id)
+  const message =
+    'fault' in listed
+      ? listed.fault
+      : isWideEntry({ kind: entry.kind, id: listed.id })
+        ? null
+        : 'is no country, operator or wide network: it needs no approval'
+  if (message === null) return entry
+  const errors = [{ path: '$.entry.id', message }]
+  throw new Problem('invalid_body', 'The request body is not valid.', { errors })
 }
 
 async function readProposedPolicy(
@@ -185,15 +217,15 @@ export async function carryOut(deps: ChangeDeps, approved: Approved): Promise<un
     case 'rotation': {
       const present = await readKeys(deps.postgres, tenantId)
       requireSame(typed.base, present, 'The keys were rotated meanwhile.')
-      const { api_key: apiKey, webhook_overlap_seconds: overlap, ...secrets } = typed.parameters
+      const { hmac, webhook, api_key: apiKey } = typed.parameters
       const rotated = await rotateOnRecord(
         deps,
         {
-          ...secrets,
+          hmac,
+          webhook,
           apiKey,
           tenantId,
           approval,
-          ...(overlap === undefined ? {} : { webhookOverlapSeconds: overlap }),
           // Whoever approves it is there now, and gets the new credentials.
           actor: approval.approvedBy,
         },
@@ -220,6 +252,26 @@ export async function carryOut(deps: ChangeDeps, approved: Approved): Promise<un
       const { enabled, bulk_above: bulkAbove } = typed.parameters
       const setting = { enabled, bulkAbove }
       return setFourEyes(deps.postgres, { tenantId, setting, approval, actor: author })
+    }
+    case 'api_key':
+      return createKey(deps, { tenantId, ...typed.parameters, actor: author, approval })
+    case 'retention': {
+      const tenant = await requireTenant(deps.postgres, tenantId)
+      requireSame(typed.base, toRetentionDays(tenant), 'The periods were changed meanwhile.')
+      const settings = typed.parameters
+      return setTenantRetention(deps, { tenantId, settings, actor: author, approval })
+    }
+    case 'wide_list_entry': {
+      const entry = typed.parameters
+      const nowMs = deps.wallMs()
+      return addListEntry(deps.postgres, { tenantId, entry, actor: author, approval, nowMs })
+    }
+    case 'suspension':
+      return setTenantStatus(deps, { tenantId, status: 'suspended', actor: author, approval })
+    case 'shared_secret': {
+      const { shared_secret_off: off } = await requireTenant(deps.postgres, tenantId)
+      requireSame(typed.base, { off }, 'The shared secret was switched meanwhile.')
+      return setSharedSecret(deps, { tenantId, ...typed.parameters, actor: author, approval })
     }
   }
 }

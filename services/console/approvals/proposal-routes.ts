@@ -4,6 +4,7 @@ import { proposalsOpenMax } from '#shared/core/base/limits/policies.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import { includesRole, leastRoleOf } from '#shared/core/operators/roles.ts'
 import type { Approval } from '#shared/io/approvals/claim-change.ts'
+import { findFourEyes } from '#shared/io/approvals/four-eyes-store.ts'
 import {
   endProposal,
   failProposal,
@@ -110,6 +111,7 @@ function addMake(app: ConsoleApp, deps: ProposalDeps): void {
       },
     },
     async ({ params: { tenant_id: tenantId }, body, principal }, reply) => {
+      await requirePerson(deps, tenantId, principal)
       requireMayPropose(body.kind, principal)
       const { subject, ...kept } = await readProposed(deps, tenantId, body)
       const proposal = await insertProposal(deps.postgres, deps.sealer, {
@@ -130,6 +132,17 @@ function addMake(app: ConsoleApp, deps: ProposalDeps): void {
       return reply.code(201).send(await showProposal(deps, proposal, principal))
     },
   )
+}
+
+/** Where a tenant wants four eyes, only signed-in operators propose and approve. */
+async function requirePerson(
+  { postgres }: ProposalDeps,
+  tenantId: string,
+  principal: Principal | null,
+): Promise<void> {
+  if (principal?.kind === 'operator') return
+  if (!(await findFourEyes(postgres, tenantId)).enabled) return
+  throw new Problem('forbidden', 'A token neither proposes nor approves: sign in.')
 }
 
 function requireMayPropose(kind: StoredProposal['kind'], principal: Principal | null): void {
@@ -155,6 +168,7 @@ function addApprove(app: ConsoleApp, deps: ProposalDeps): void {
       },
     },
     async ({ params, principal }) => {
+      await requirePerson(deps, params.tenant_id, principal)
       const proposal = await requireProposal(deps, params)
       const approval = { proposalId: proposal.proposal_id, approvedBy: actorOf(principal) }
       if (proposal.state !== 'open') throw notOpen(proposal)

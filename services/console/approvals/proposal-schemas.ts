@@ -9,12 +9,15 @@ import {
   reasonCharactersMax,
 } from '#shared/core/base/limits/policies.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
+import { listEntryBody } from '#shared/core/lists/list-schemas.ts'
 import { bulkAssignBody, bulkDispositionBody } from '../alerts/bulk-schemas.ts'
 import { erasureSubjectBody } from '../erasure/erasure-schemas.ts'
 import { pageQuery, pageSchema } from '../http/paging.ts'
 import { idSchema, rotateBody, tenantParams } from '../http/schemas.ts'
 import { backtestSummarySchema, reasonSchema } from '../policies/drafts/draft-schemas.ts'
 import { policyBody } from '../policies/policy-schemas.ts'
+import { retentionBody } from '../retention/retention-routes.ts'
+import { createKeyBody } from '../tenants/key-routes.ts'
 
 export const proposalParams = tenantParams.extend({ proposal_id: idSchema })
 
@@ -68,6 +71,11 @@ export const proposalBody = z
     }),
     z.strictObject({ kind: z.literal('bulk_undo'), ...common, job_id: idSchema }),
     z.strictObject({ kind: z.literal('four_eyes'), ...common, setting: fourEyesBody }),
+    z.strictObject({ kind: z.literal('api_key'), ...common, key: createKeyBody }),
+    z.strictObject({ kind: z.literal('retention'), ...common, periods: retentionBody }),
+    z.strictObject({ kind: z.literal('wide_list_entry'), ...common, entry: listEntryBody }),
+    z.strictObject({ kind: z.literal('suspension'), ...common }),
+    z.strictObject({ kind: z.literal('shared_secret'), ...common, off: z.boolean() }),
   ])
   .describe('What the direct call would take, and why.')
   .meta({

@@ -14,7 +14,8 @@ import { countMeant } from './proposed-bulk.ts'
 
 /** A proposal without its details. */
 export function toListedProposal(proposal: StoredProposal, principal: Principal | null) {
-  const isAdmin = principal?.kind !== 'operator' || includesRole(principal.operator.role, 'admin')
+  const mayApproveAny =
+    principal?.kind === 'operator' && includesRole(principal.operator.role, 'admin')
   return {
     proposal_id: proposal.proposal_id,
     tenant_id: proposal.tenant_id,
@@ -23,7 +24,7 @@ export function toListedProposal(proposal: StoredProposal, principal: Principal 
     reason: proposal.reason,
     author: proposal.author,
     state: proposal.state,
-    may_approve: isAdmin && mayApprove(proposal, actorOf(principal)),
+    may_approve: mayApproveAny && mayApprove(proposal, actorOf(principal)),
     created_at: proposal.created_at,
     expires_at: proposal.expires_at,
     ended_at: proposal.ended_at,

@@ -12,17 +12,17 @@ import {
   toSigners,
 } from '#shared/core/installs/tenant-apps.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
+import type { Leases } from '#shared/io/leases/leases.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { listApps, putApp, removeApp, type StoredApp } from '#shared/io/tenants/tenant-app-store.ts'
-import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { withTenantLease } from '#shared/io/tenants/tenant-lease.ts'
 import { type DirectoryWriter, requireRecovered } from '../tenants/directory.ts'
 import { requireTenant, updateEdges } from '../tenants/manage-tenants.ts'
 
 export type AppDeps = {
   postgres: Postgres
-  locks: Locks
+  leases: Leases
   directory: DirectoryWriter
   sealer: Sealer
 }
@@ -49,7 +49,7 @@ export async function putTenantApp(
   app: NewApp,
 ): Promise<ShownApp & { tenant_id: string }> {
   const stored = toStored(deps.sealer, tenantId, app)
-  return withTenantLock(deps.locks, tenantId, async (session) => {
+  return withTenantLease(deps.leases, tenantId, async (session) => {
     await requireTenant(session, tenantId)
     await requireRecovered(deps.directory, session, tenantId)
     const shown = await session.transaction(async (tx) => {
@@ -85,7 +85,7 @@ export async function removeTenantApp(
   { tenantId, actor }: AppOwner,
   app: { platform: AppPlatform; id: string },
 ): Promise<{ tenant_id: string; platform: AppPlatform; id: string }> {
-  await withTenantLock(deps.locks, tenantId, async (session) => {
+  await withTenantLease(deps.leases, tenantId, async (session) => {
     await requireTenant(session, tenantId)
     await requireRecovered(deps.directory, session, tenantId)
     await session.transaction(async (tx) => {

@@ -96,13 +96,20 @@ function toReceiptText(receipt: ErasureReceipt): string {
     String(after),
   ])
   const table = toTable(['STORE', 'BEFORE', 'AFTER'], rows)
-  const all = [toMentionsText(receipt.kept_mentions), ...notes]
+  const all = [...toMentionTexts(receipt.kept_mentions), ...notes]
   return [fields, table, all.map((note) => `- ${note}`).join('\n')].join('\n\n')
 }
 
-function toMentionsText({ events }: ErasureReceipt['kept_mentions']): string {
+function toMentionTexts({ events, others }: ErasureReceipt['kept_mentions']): string[] {
   const hold = 'of other devices or users hold the text of the id in a free field and are kept'
-  return events === null
-    ? `Not counted, there are too many: events ${hold}.`
-    : `${events} events ${hold}.`
+  return [
+    events === null
+      ? `Not counted, there are too many: events ${hold}.`
+      : `${events} events ${hold}.`,
+    ...others.map(({ place, rows }) =>
+      rows === null
+        ? `${place} was not searched for the id: it has too many rows.`
+        : `${place} has the id in ${rows} ${rows === 1 ? 'row' : 'rows'} about others, which stay.`,
+    ),
+  ]
 }

@@ -20,6 +20,7 @@ import { keys } from './keys.ts'
 import { lists } from './lists.ts'
 import { addBackup, addRestore } from './operation/backup.ts'
 import { backupServers } from './operation/backup-servers.ts'
+import { moveNats } from './operation/move-nats/move-nats.ts'
 import { network } from './operation/network.ts'
 import { recovery } from './operation/recovery.ts'
 import { addReplay } from './operation/replay.ts'
@@ -74,6 +75,7 @@ const entries: readonly Entry[] = [
   addBackup,
   addRestore,
   backupServers,
+  moveNats,
   registerFleet,
 ]
 

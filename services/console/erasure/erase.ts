@@ -5,13 +5,14 @@
  * to the other stores. Another attempt completes an interrupted one. Before it returns, a second
  * count finds nothing.
  */
+import { leaseWaitMs } from '#shared/core/base/limits/tenants.ts'
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
-import { hourlyCountLock } from '#shared/io/analytics/counts/hourly-count-store.ts'
-import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts'
-import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
+import { deadLetterStream } from '#shared/core/telemetry/nats-names.ts'
+import { hourlyCountLease } from '#shared/io/analytics/counts/hourly-count-store.ts'
+import { replicationLease } from '#shared/io/analytics/replication-store.ts'
+import { type Clickhouse, toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import {
   type AlertCounts,
-  countAuditMentions,
   countErasableAlerts,
   eraseAlerts,
   listErasableAlerts,
@@ -25,6 +26,7 @@ import type {
 import type { ErasureStore, ErasureTable } from '#shared/io/erasure/erasure-store.ts'
 import {
   awaitWorkedOff,
+  countDeadLetterMentions,
   eraseDeadLetters,
   eraseTelemetryMessages,
   findLastTelemetrySequence,
@@ -32,17 +34,18 @@ import {
   type TelemetryCut,
 } from '#shared/io/erasure/erasure-streams.ts'
 import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure-subject.ts'
+import type { KeptMentions } from '#shared/io/erasure/mentions.ts'
+import { countPostgresMentions } from '#shared/io/erasure/mentions-in-postgres.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
+import { type Lease, type Leases, withLease } from '#shared/io/leases/leases.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { type Locks, withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
-import { isSqlState, type Session, sqlStates } from '#shared/io/postgres/postgres.ts'
 import { forgetRequests } from './forget-requests.ts'
 
 export type EraseDeps = {
-  /** Connections for the lock of replication. */
-  locks: Locks
-  /** Its client must allow requests as long as a mutation. */
-  store: ErasureStore
+  leases: Leases
+  /** It must allow requests as long as a mutation. */
+  clickhouse: Clickhouse
+  createStore: (clickhouse: Clickhouse) => ErasureStore
   findNats: () => Nats | null
   sealer: Sealer
   /** The monotonic clock. */
@@ -54,8 +57,8 @@ export type EraseDeps = {
 
 export type EraseRun = {
   subject: ErasureSubject
-  /** Under the lock of the tenant's erasures. */
-  session: Session
+  /** Of the tenant's erasures. */
+  lease: Lease
   /** When the first attempt began, and what the stores held then. */
   startedAt: string
   before: CountsBefore
@@ -81,7 +84,7 @@ type Streams = { TELEMETRY: number; DEAD_LETTERS: number }
 /** Creates the function that erases. */
 export function createErase(deps: EraseDeps): Erase {
   return async (run) => {
-    const { session, subject } = run
+    const { subject } = run
     const { tenantId, kind } = subject
     const track = createTrack(run)
     let traces: ErasureTraces | null = null
@@ -95,8 +98,8 @@ export function createErase(deps: EraseDeps): Erase {
           started_at: run.startedAt,
           finished_at: new Date(deps.wallMs()).toISOString(),
           counts: toCounts(track.before, erased.after),
-          kept_mentions: { events: await inClickhouse(() => deps.store.countMentions(subject)) },
-          notes: await toNotes(session, subject, erased),
+          kept_mentions: await countMentions(deps, run),
+          notes: toNotes(erased),
         }
       }
       if (pass === passesMax) throw unavailable('The subject sends faster than it can be erased.')
@@ -141,31 +144,32 @@ type Pass = {
 
 async function erasePass(
   deps: EraseDeps,
-  { session, subject }: EraseRun,
+  { lease, subject }: EraseRun,
   track: Track,
   earlier: ErasureTraces | null,
 ): Promise<Pass> {
-  const { store } = deps
+  const store = deps.createStore(lease.fence(deps.clickhouse))
   const nats = requireNats(deps)
-  const cut = await inNats(() => readTelemetryCut(nats, session, subject.tenantId))
+  const cut = await inNats(() => readTelemetryCut(nats, lease, subject.tenantId))
   await requireDecided(deps, nats, cut, true)
   const traces = await inClickhouse(() => store.readTraces(subject, cut.streamOffset, earlier))
   track.count('clickhouse', await inClickhouse(() => store.countRows(traces)))
   const { eventIds, sessionIds } = traces
   const erasable = { subject, eventIds, sessionIds }
-  track.count('postgres', await countErasableAlerts(session, erasable))
+  track.count('postgres', await countErasableAlerts(lease, erasable))
   await track.reach({ postgres: 'erasing' })
-  const alertIds = await listErasableAlerts(session, erasable)
+  const alertIds = await listErasableAlerts(lease, erasable)
   // Until an erasure that stops after this point is resumed, reconciliation reports a difference.
   await inClickhouse(() => store.eraseExpectedAlerts(subject.tenantId, alertIds))
-  await eraseAlerts(session, erasable)
+  await eraseAlerts(lease, erasable)
   await track.reach({ postgres: 'erased', clickhouse: 'erasing' })
   // Replication reads Postgres again from here, where no row of the subject is left.
-  await whileReplicationPaused(deps.locks, () => inClickhouse(() => store.eraseReplicas(traces)))
+  const replication = { name: replicationLease, busy: 'Alerts are being replicated.' }
+  await betweenRounds(deps, lease, replication, (paused) => paused.eraseReplicas(traces))
   await track.reach({ streams: 'erasing' })
-  track.count('streams', await eraseStreams(nats, subject, cut))
+  track.count('streams', await eraseStreams(nats, lease, subject, cut))
   await track.reach({ streams: 'erased' })
-  await eraseClickhouse(deps, nats, traces, cut)
+  await eraseClickhouse(deps, nats, { lease, traces, cut })
   const { tenantId, kind, id } = subject
   const deviceIds = kind === 'device' ? [id] : traces.devices.map((device) => device.id)
   await inNats(() => forgetRequests({ nats, sealer: deps.sealer }, { tenantId, deviceIds }))
@@ -175,38 +179,41 @@ async function erasePass(
     traces,
     after: {
       clickhouse: await inClickhouse(() => store.countRows(traces)),
-      postgres: await countErasableAlerts(session, erasable),
-      streams: await eraseStreams(nats, subject, cut),
+      postgres: await countErasableAlerts(lease, erasable),
+      streams: await eraseStreams(nats, lease, subject, cut),
     },
     later: await inClickhouse(() => store.countLater(traces)),
     oldParts,
   }
 }
 
-async function whileReplicationPaused(locks: Locks, work: () => Promise<void>): Promise<void> {
-  try {
-    await withReplicationPaused(locks, work)
-  } catch (error) {
-    if (!isSqlState(error, sqlStates.lockNotAvailable)) throw error
-    throw unavailable('Alerts are being replicated.')
+/**
+ * Erases between two rounds of another job: what the round before wrote is in ClickHouse, and the
+ * next one reads afterwards.
+ */
+async function betweenRounds(
+  deps: EraseDeps,
+  lease: Lease,
+  { name, busy }: { name: string; busy: string },
+  erase: (store: ErasureStore) => Promise<void>,
+): Promise<void> {
+  const work = async (pause: Lease) => {
+    const store = deps.createStore(pause.fence(lease.fence(deps.clickhouse)))
+    await inClickhouse(() => erase(store))
+    return true
   }
-}
-
-async function whileNotCounted(locks: Locks, work: () => Promise<void>): Promise<void> {
-  try {
-    await withNamedLock(locks, hourlyCountLock, work)
-  } catch (error) {
-    if (!isSqlState(error, sqlStates.lockNotAvailable)) throw error
-    throw unavailable('Hours are being counted.')
-  }
+  if ((await withLease(deps.leases, name, work, leaseWaitMs)) !== null) return
+  throw unavailable(busy)
 }
 
 /** @returns the number of removed messages */
 async function eraseStreams(
   nats: Nats,
+  lease: Lease,
   subject: ErasureSubject,
   cut: TelemetryCut,
 ): Promise<Streams> {
+  await lease.check()
   return inNats(async () => ({
     TELEMETRY: await eraseTelemetryMessages(nats, subject, cut),
     DEAD_LETTERS: await eraseDeadLetters(nats, subject),
@@ -216,18 +223,20 @@ async function eraseStreams(
 async function eraseClickhouse(
   deps: EraseDeps,
   nats: Nats,
-  traces: ErasureTraces,
-  { stream }: TelemetryCut,
+  { lease, traces, cut }: { lease: Lease; traces: ErasureTraces; cut: TelemetryCut },
 ): Promise<void> {
-  await inClickhouse(() => deps.store.eraseRows(traces))
+  const store = deps.createStore(lease.fence(deps.clickhouse))
+  await inClickhouse(() => store.eraseRows(traces))
   // An insert that was under way may have put its aggregates where they were just erased, and its
   // raw events where the rebuild does not see them yet: all that had begun has to end first.
+  const { stream } = cut
   const sequence = await inNats(() => findLastTelemetrySequence(nats, stream))
   await requireDecided(deps, nats, { stream, sequence }, false)
-  await inClickhouse(() => deps.store.rebuild(traces))
+  await inClickhouse(() => store.rebuild(traces))
   // Its sketches may have the subject's hashes: they are counted again from what remains.
-  await whileNotCounted(deps.locks, () =>
-    inClickhouse(() => deps.store.forgetHourlyCounts(traces.subject.tenantId)),
+  const counting = { name: hourlyCountLease, busy: 'Hours are being counted.' }
+  await betweenRounds(deps, lease, counting, (paused) =>
+    paused.forgetHourlyCounts(traces.subject.tenantId),
   )
 }
 
@@ -287,18 +296,23 @@ function toCounts(before: CountsBefore, after: Counts): ErasureReceipt['counts']
   return counts
 }
 
-async function toNotes(session: Session, subject: ErasureSubject, pass: Pass): Promise<string[]> {
+/** What people and other devices wrote stays, and the receipt says where. */
+async function countMentions(deps: EraseDeps, { lease, subject }: EraseRun): Promise<KeptMentions> {
+  const store = deps.createStore(deps.clickhouse)
+  const { events, others } = await inClickhouse(() => store.countMentions(subject))
+  const nats = requireNats(deps)
+  const letters = await inNats(() => countDeadLetterMentions(nats, subject))
+  const inPostgres = await countPostgresMentions(lease, subject)
+  const inStreams = letters === 0 ? [] : [{ place: `streams.${deadLetterStream}`, rows: letters }]
+  return { events, others: [...inPostgres, ...others, ...inStreams] }
+}
+
+function toNotes(pass: Pass): string[] {
   const notes = [
     'clickhouse.sdk_baselines keeps places of bitmaps, never ids, and expires within 8 days.',
     'Postgres writes over the space of removed rows in time; its write-ahead log and backups of ' +
       'any store keep what they held until they are recycled.',
   ]
-  const mentions = await countAuditMentions(session, subject)
-  if (mentions > 0) {
-    notes.push(
-      `${mentions} rows of the audit log hold the id in an operator's words; it is append-only.`,
-    )
-  }
   if (pass.oldParts > 0) {
     notes.push(
       `${pass.oldParts} replaced part folders are still on ClickHouse's disk; it removes them ` +

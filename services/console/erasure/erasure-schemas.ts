@@ -50,12 +50,20 @@ export const receiptSchema = z
           .number()
           .int()
           .nullable()
-          .describe('null when the tenant has too many bodies to search'),
+          .describe(
+            'events of other devices or users whose body has the id in a free field; null when the ' +
+              'tenant has too many bodies to search',
+          ),
+        others: z
+          .array(
+            z.object({
+              place: z.string().describe('a store, its table and its column'),
+              rows: z.number().int().nullable().describe('null when there are too many to search'),
+            }),
+          )
+          .describe('every other place that has the id, such as notes of people'),
       })
-      .describe(
-        'Events of other devices or users whose body contains the id in a free field. They are not ' +
-          'removed.',
-      ),
+      .describe('What has the id as a word and is about others. It is not removed.'),
     notes: z.array(z.string()),
   })
   .meta({ id: 'ErasureReceipt' })

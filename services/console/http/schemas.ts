@@ -12,10 +12,6 @@ import {
   urlCharactersMax,
 } from '#shared/core/base/limits/http.ts'
 import { undecidedShareMax } from '#shared/core/base/limits/stream.ts'
-import {
-  webhookOverlapSecondsMax,
-  webhookOverlapSecondsMin,
-} from '#shared/core/base/limits/tenants.ts'
 import { webhookEvents } from '#shared/core/deliveries/webhook-events.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 import { clientAddresses } from '#shared/core/tenants/client-address.ts'
@@ -149,16 +145,7 @@ export const tenantSchema = z
         }),
       )
       .describe('the valid install roots, the one that makes tokens first'),
-    webhook_secret: z
-      .object({
-        last4: z.string(),
-        created_at: z.string(),
-        previous_signs_until: z
-          .string()
-          .nullable()
-          .describe('until when the secret before signs as well; null when it does not'),
-      })
-      .nullable(),
+    webhook_secret: z.object({ last4: z.string(), created_at: z.string() }).nullable(),
   })
   .meta({ id: 'Tenant' })
 
@@ -203,20 +190,6 @@ export const rotateBody = z
     hmac: z.boolean().default(false),
     webhook: z.boolean().default(false),
     api_key: z.boolean().default(false),
-    webhook_overlap_seconds: z
-      .int()
-      .min(webhookOverlapSecondsMin)
-      .max(webhookOverlapSecondsMax)
-      .optional()
-      .describe(
-        'how long the old webhook secret signs beside the new one, in `webhook-signature` alone; ' +
-          '`X-Service-Signature` has no overlap. Without it the old one is dead at once, also one ' +
-          'that still signed from an earlier rotation',
-      ),
-  })
-  .refine((body) => body.webhook_overlap_seconds === undefined || body.webhook, {
-    path: ['webhook_overlap_seconds'],
-    message: 'needs webhook: true',
   })
   .nullish()
 
@@ -230,17 +203,11 @@ const newKeys = {
 export const rotatedSchema = z
   .object({
     ...newKeys,
-    webhook_overlap_seconds: z
-      .int()
-      .optional()
-      .describe('how long the old webhook secret signs as well, in `webhook-signature` alone'),
     duration_ms: z.number().int(),
     confirmed_edges: z.array(z.string()),
     lease_expired_edges: z.array(z.string()),
   })
-  .describe(
-    'The new credentials; the old ones are dead everywhere, but for a webhook secret with an overlap.',
-  )
+  .describe('The new credentials; the old ones are dead everywhere.')
 
 export const rotationKeysSchema = z
   .object(newKeys)

@@ -54,7 +54,7 @@ export function startDirectoryReconciler(deps: DirectoryReconcilerDeps): Poller 
   }
   const round = async () => {
     await undoAbandonedRotations(deps.rotation)
-    await removeExpiredRotationKeys(deps.rotation.locks.work)
+    await removeExpiredRotationKeys(deps.rotation.leases.work)
     await addRoots()
     await deps.projection.repair()
     rounds.inc({ outcome: 'done' })

@@ -1,7 +1,7 @@
 /**
- * Runs the erasures that were requested: those of a tenant one after another, under a named lock,
- * of all tenants two at once, tenants in turn. A lock ends with its console, so the next start
- * resumes what a crash interrupted. What cannot be completed is tried again after a growing pause.
+ * Runs the erasures that were requested: those of a tenant one after another, under a lease, of
+ * all tenants two at once, tenants in turn. A lease ends with its console, so another one resumes
+ * what a crash interrupted. What cannot be completed is tried again after a growing pause.
  */
 import { erasuresAtOnceMax } from '#shared/core/base/limits/tenants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
@@ -16,11 +16,12 @@ import {
 } from '#shared/io/erasure/erasure-job-store.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import { UnsealError } from '#shared/io/keys/sealed-secrets.ts'
-import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
+import type { Lease } from '#shared/io/leases/leases.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type Poller, startPolling } from '#shared/io/process/poll.ts'
-import { tryTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { tryTenantLease } from '#shared/io/tenants/tenant-lease.ts'
 import { createErase, type Erase, type EraseDeps } from '../erasure/erase.ts'
 
 export type ErasuresDeps = EraseDeps & {
@@ -64,8 +65,8 @@ export function createErasures(deps: ErasuresDeps): Erasures {
     countOutcome: (outcome) => outcomes.inc({ outcome }),
   }
   const runNext: Erasures['runNext'] = async (tenantId, signal = new AbortController().signal) => {
-    const work = (session: Session) => runDue(state, session, { tenantId, signal })
-    return (await tryTenantLock(deps.locks, tenantId, work, 'erasure')) ?? false
+    const work = (lease: Lease) => runDue(state, lease, { tenantId, signal })
+    return (await tryTenantLease(deps.leases, tenantId, work, 'erasure')) ?? false
   }
   const start = (): Poller => {
     const running = new Map<string, Promise<unknown>>()
@@ -102,47 +103,48 @@ export function createErasures(deps: ErasuresDeps): Erasures {
 
 async function runDue(
   state: State,
-  session: Session,
+  lease: Lease,
   { tenantId, signal }: { tenantId: string; signal: AbortSignal },
 ): Promise<boolean> {
-  const begun = await beginErasure(session, tenantId)
+  const begun = await beginErasure(lease, tenantId)
   if (begun === null) return false
   const { erasureId, kind, startedAt, before } = begun
   try {
     const id = state.sealer.unseal(begun.sealed, { erasureId, kind: 'subject' })
     const receipt = await state.erase({
       subject: { tenantId, kind, id },
-      onProgress: (reached) => saveErasureProgress(session, erasureId, reached),
-      session,
+      onProgress: (reached) => saveErasureProgress(lease, erasureId, reached),
+      lease,
       startedAt,
       before,
       signal,
     })
     // One that was requested again meanwhile is due at once.
-    if (await finishErasure(session, begun, receipt)) state.countOutcome('done')
+    if (await finishErasure(lease, begun, receipt)) state.countOutcome('done')
   } catch (error) {
-    await recordFailure(state, begun, { error, signal })
+    await recordFailure(state, lease, begun, { error, signal })
   }
   return true
 }
 
 async function recordFailure(
-  { postgres, log, countOutcome }: State,
+  { log, countOutcome }: State,
+  lease: Lease,
   { erasureId, tenantId }: BegunErasure,
   { error, signal }: { error: unknown; signal: AbortSignal },
 ): Promise<void> {
   if (signal.aborted) {
-    await postponeErasure(postgres, erasureId, { problem: null, atOnce: true })
+    await postponeErasure(lease, erasureId, { problem: null, atOnce: true })
     return
   }
   countOutcome('failed')
   log.warn({ err: error, tenantId, erasureId }, 'an erasure could not be completed')
   if (error instanceof UnsealError) {
     const problem = 'MASTER_KEY does not open the id any more. Request the erasure again.'
-    await failErasure(postgres, erasureId, problem)
+    await failErasure(lease, erasureId, problem)
     return
   }
   const problem =
     error instanceof Problem ? error.message : 'It failed; see the log of the console.'
-  await postponeErasure(postgres, erasureId, { problem, atOnce: false })
+  await postponeErasure(lease, erasureId, { problem, atOnce: false })
 }

@@ -2,7 +2,7 @@
  * Counts each finished hour for the overview and the fleet page: of all tenants once everything
  * received in it is decided, and of one tenant again where the hour got events later or was
  * forgotten by an erasure. Then it merges the hours of each day that has all of them counted. A
- * named lock lets one console count at a time; an hour or a day whose counting was interrupted has
+ * lease lets one console count at a time; an hour or a day whose counting was interrupted has
  * no mark, is read from events or hours, and is counted again.
  */
 
@@ -16,17 +16,16 @@ import {
 import {
   createHourlyCountStore,
   type HourlyCountStore,
-  hourlyCountLock,
+  hourlyCountLease,
 } from '#shared/io/analytics/counts/hourly-count-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import { type Leases, withLease } from '#shared/io/leases/leases.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { type Poller, startPolling } from '#shared/io/process/poll.ts'
 
 type HourlyCountDeps = {
-  /** Connections for work that holds a lock. */
-  locks: Locks
+  leases: Leases
   clickhouse: Clickhouse
   log: Log
   metrics: Metrics
@@ -36,7 +35,7 @@ type HourlyCountDeps = {
 export type HourlyCounts = {
   /**
    * Counts what is due.
-   * @returns `elsewhere` when another console holds the lock, `waiting` when hours are not decided
+   * @returns `elsewhere` when another console has the lease, `waiting` when hours are not decided
    */
   runRound: (signal?: AbortSignal) => Promise<'elsewhere' | 'counted' | 'waiting'>
   /** Runs rounds until it is stopped. */
@@ -58,13 +57,14 @@ export function createHourlyCounts(deps: HourlyCountDeps): HourlyCounts {
     ['scope'],
   )
   for (const counter of [hours, days]) startAtZero(counter, [{ scope: 'all' }, { scope: 'tenant' }])
-  const store = createHourlyCountStore(deps.clickhouse)
-  const dailyStore = createDailyCountStore(deps.clickhouse)
   const onCounted = (scope: Scope, span: Span) =>
     hours.inc({ scope }, (span.toMs - span.fromMs) / hourMs)
   const onMerged = (scope: Scope) => days.inc({ scope })
   const runRound: HourlyCounts['runRound'] = async (signal = new AbortController().signal) =>
-    (await tryNamedLock(deps.locks, hourlyCountLock, async () => {
+    (await withLease(deps.leases, hourlyCountLease, async (lease) => {
+      const clickhouse = lease.fence(deps.clickhouse)
+      const store = createHourlyCountStore(clickhouse)
+      const dailyStore = createDailyCountStore(clickhouse)
       const earliest = Math.floor((deps.wallMs() - hourlyCountDays * dayMs) / hourMs) * hourMs
       const outcome = await countDue(store, { signal, onCounted, earliest })
       await mergeDue({ store, dailyStore }, { signal, onMerged, earliest })

@@ -1,7 +1,7 @@
 /**
- * The console's background jobs, all in one thread of their own. A lock lets one of any number of
- * consoles run each of them; the stream keeper, the directory reconciler, the list projector and
- * the job of verdict keys run in every console.
+ * The console's background jobs, all in one thread of their own. A lease lets one of any number of
+ * consoles run each of them, and another one takes over from one that hangs. The stream keeper, the
+ * directory reconciler, the list projector and the job of verdict keys run in every console.
  */
 import { randomBytes } from 'node:crypto'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
@@ -26,6 +26,7 @@ import { createReconciliation } from './reconciliation/reconciliation.ts'
 import { createRemovals } from './removals.ts'
 import { createReplication } from './replication.ts'
 import { createRetention } from './retention.ts'
+import { startTakeovers } from './takeovers.ts'
 import { startVerdictKeys } from './verdict-keys.ts'
 
 type JobDeps = {
@@ -49,16 +50,26 @@ export type Jobs = {
 /** Starts every job; a stop ends them, the last first. */
 export function startJobs(deps: JobDeps): Jobs {
   const { steps, directory, projection, sealer, connections, ...shared } = deps
-  const { postgres, clickhouse, longClickhouse, jobLocks, reconciliation } = connections
+  const { postgres, clickhouse, longClickhouse, leases, reconciliation } = connections
   const onOutcome = countRotations(deps.metrics)
-  const rotation = { ...shared, locks: connections.changeLocks, directory, onOutcome }
-  const common = { ...shared, postgres, clickhouse, locks: jobLocks }
+  const rotation = { ...shared, leases, directory, onOutcome }
+  const common = { ...shared, postgres, clickhouse, leases }
   const removals = createRemovals({
     ...common,
     clickhouse: longClickhouse,
     sealer,
     findNats: connections.findNats,
   })
+  const long = { ...common, clickhouse: longClickhouse }
+  /** By the names of their leases. */
+  const leased = {
+    retention: createRetention(common),
+    replication: createReplication(common),
+    'prevalence spikes': createPrevalenceSpikes(long),
+    'hourly counts': createHourlyCounts(long),
+    learning: createLearning(long),
+    removals,
+  }
   const jobs = {
     'stream keeper': () => startStreamKeeper({ ...shared, findNats: connections.findNats }),
     'directory reconciler': () =>
@@ -68,20 +79,14 @@ export function startJobs(deps: JobDeps): Jobs {
     'verdict keys': () => startVerdictKeys({ ...common, directory, sealer }),
     'bulk jobs': () => startBulkJobs(common),
     cases: () => startCases(common),
-    retention: () => createRetention(common).start(),
-    replication: () => createReplication(common).start(),
-    'prevalence spikes': () =>
-      createPrevalenceSpikes({ ...common, clickhouse: longClickhouse }).start(),
-    'hourly counts': () => createHourlyCounts({ ...common, clickhouse: longClickhouse }).start(),
-    learning: () => createLearning({ ...common, clickhouse: longClickhouse }).start(),
     erasures: () =>
       createErasures({
         ...common,
         sealer,
-        store: createErasureStore(longClickhouse),
+        clickhouse: longClickhouse,
+        createStore: createErasureStore,
         findNats: connections.findNats,
       }).start(),
-    removals: removals.start,
     reconciliation: () =>
       createReconciliation({
         ...common,
@@ -90,6 +95,11 @@ export function startJobs(deps: JobDeps): Jobs {
         reportProver: sealer.proverOf('edge report'),
       }).start(),
   }
+  for (const [name, { start }] of Object.entries(leased)) steps.onStop(name, start().stop)
+  const rounds = Object.fromEntries(
+    Object.entries(leased).map(([name, job]) => [name, job.runRound]),
+  )
+  steps.onStop('takeovers', startTakeovers({ ...common, rounds }).stop)
   for (const [name, start] of Object.entries(jobs)) steps.onStop(name, start().stop)
   const countPending = () => ({ tenant: projection.countAhead(), ...removals.countPending() })
   observePending(deps.metrics, countPending)

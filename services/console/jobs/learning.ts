@@ -1,7 +1,7 @@
 /**
  * Learns by which parameters phones are recognised: once a day the console estimates them for every
- * tenant with enough new installs, and writes a version that holds an hour later. A named lock lets
- * one console learn at a time; an interrupted day goes on with the tenants that have none yet.
+ * tenant with enough new installs, and writes a version that holds an hour later. A lease lets one
+ * console learn at a time; an interrupted day goes on with the tenants that have none yet.
  */
 import { setImmediate } from 'node:timers/promises'
 import { dayMs } from '#shared/core/base/instants.ts'
@@ -19,15 +19,13 @@ import {
   findLatestParameters,
   listWithoutVersion,
 } from '#shared/io/identity/parameters-store.ts'
-import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
-import type { Session } from '#shared/io/postgres/postgres.ts'
+import { type Lease, type Leases, withLease } from '#shared/io/leases/leases.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
 import { type Poller, startPolling } from '#shared/io/process/poll.ts'
 
 type LearningDeps = {
-  /** Connections for work that holds a lock. */
-  locks: Locks
+  leases: Leases
   clickhouse: Clickhouse
   log: Log
   metrics: Metrics
@@ -37,7 +35,7 @@ type LearningDeps = {
 export type Learning = {
   /**
    * Learns for every tenant that has no version of this day.
-   * @returns `elsewhere` when another console holds the lock, `failed` when it must be repeated
+   * @returns `elsewhere` when another console has the lease, `failed` when it must be repeated
    */
   runRound: (signal?: AbortSignal) => Promise<'not_due' | 'elsewhere' | 'done' | 'failed'>
   /** Runs rounds until it is stopped. */
@@ -69,8 +67,8 @@ export function createLearning(deps: LearningDeps): Learning {
   const runRound: Learning['runRound'] = async (signal = new AbortController().signal) => {
     const dayStartMs = Math.floor(deps.wallMs() / dayMs) * dayMs
     if (state.doneDayMs === dayStartMs) return 'not_due'
-    const learn = (session: Session) => learnAll(state, { session, signal, dayStartMs })
-    return (await tryNamedLock(deps.locks, 'learning', learn)) ?? 'elsewhere'
+    const learn = (lease: Lease) => learnAll(state, { lease, signal, dayStartMs })
+    return (await withLease(deps.leases, 'learning', learn)) ?? 'elsewhere'
   }
   const failure = 'parameters of phones cannot be learned'
   return {
@@ -79,18 +77,18 @@ export function createLearning(deps: LearningDeps): Learning {
   }
 }
 
-type Round = { session: Session; signal: AbortSignal; dayStartMs: number }
+type Round = { lease: Lease; signal: AbortSignal; dayStartMs: number }
 
 async function learnAll(state: State, round: Round): Promise<'done' | 'failed'> {
-  const { session, signal, dayStartMs } = round
+  const { lease, signal, dayStartMs } = round
   const sinceMs = state.wallMs() - learnedDays * dayMs
   const learning = new Set(await listLearning(state.clickhouse, sinceMs))
-  const due = await listWithoutVersion(session, dayStartMs)
+  const due = await listWithoutVersion(lease, dayStartMs)
   let failed = false
   for (const tenantId of due.filter((one) => learning.has(one))) {
     if (signal.aborted) return 'failed'
     try {
-      state.count(await learnOf(state, session, { tenantId, sinceMs }))
+      state.count(await learnOf(state, lease, { tenantId, sinceMs }))
     } catch (error) {
       // A tenant whose rows cannot be read must not keep the others from learning.
       state.log.warn({ err: error, tenantId }, 'a tenant’s parameters cannot be learned')
@@ -105,17 +103,17 @@ async function learnAll(state: State, round: Round): Promise<'done' | 'failed'> 
 
 async function learnOf(
   { clickhouse, log }: State,
-  session: Session,
+  lease: Lease,
   { tenantId, sinceMs }: { tenantId: string; sinceMs: number },
 ): Promise<Outcome> {
   const recent = await readRecentInstalls(clickhouse, { tenantId, sinceMs })
   const observed = await observeInstalls(clickhouse, tenantId, recent)
   if (!isEnough(observed)) return 'too_little'
   const phones = Math.max(tenantPhonesMin, recent.phones)
-  const before = (await findLatestParameters(session, tenantId)) ?? toInitialParameters(phones)
+  const before = (await findLatestParameters(lease, tenantId)) ?? toInitialParameters(phones)
   const parameters = await pausing(learnInRounds(before, observed, recent.phones))
   const { version, returning } = parameters
-  if (!(await addParameters(session, { tenantId, parameters }))) {
+  if (!(await addParameters(lease, { tenantId, parameters }))) {
     throw new Error(`version ${version} was written by another`)
   }
   log.info(

@@ -1,8 +1,8 @@
 /**
  * Finds bad SDK releases: every hour the console compares, for every active tenant, the prevalence
  * of each signal in each SDK version with that version's earlier days and with the platform's other
- * versions. Spikes are stored, counted, logged once and updated until they end. A named lock lets
- * one console check at a time; an interrupted check is repeated.
+ * versions. Spikes are stored, counted, logged once and updated until they end. A lease lets one
+ * console check at a time; an interrupted check is repeated.
  */
 
 import {
@@ -22,14 +22,13 @@ import {
   type VersionPrevalence,
 } from '#shared/io/analytics/prevalence-spike-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import { type Leases, withLease } from '#shared/io/leases/leases.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type Poller, startPolling } from '../../../shared/io/process/poll.ts'
 
 type PrevalenceSpikeDeps = {
-  /** Connections for work that holds a lock. */
-  locks: Locks
+  leases: Leases
   clickhouse: Clickhouse
   log: Log
   metrics: Metrics
@@ -39,7 +38,7 @@ type PrevalenceSpikeDeps = {
 export type PrevalenceSpikes = {
   /**
    * One check of every tenant, if it is time.
-   * @returns `elsewhere` when another console holds the lock, `failed` when a tenant was not
+   * @returns `elsewhere` when another console has the lease, `failed` when a tenant was not
    * checked
    */
   runRound: () => Promise<'not_due' | 'elsewhere' | 'checked' | 'failed'>
@@ -78,12 +77,22 @@ export function createPrevalenceSpikes(deps: PrevalenceSpikeDeps): PrevalenceSpi
     },
   })
   const store = createPrevalenceSpikeStore(deps.clickhouse)
-  const state: State = { ...deps, store, found: (count) => found.inc(count) }
+  const isDue = async () => deps.wallMs() - (await store.readCheckedAt()) >= hourMs
+  const checkIfDue: PrevalenceSpikes['runRound'] = async () => {
+    if (!(await isDue())) return 'not_due'
+    const outcome = await withLease(deps.leases, 'prevalence spikes', async (lease) => {
+      // Again under the lease: another console may have just checked.
+      if (!(await isDue())) return 'not_due'
+      const fenced = createPrevalenceSpikeStore(lease.fence(deps.clickhouse))
+      return checkAll({ ...deps, store: fenced, found: (count) => found.inc(count) })
+    })
+    return outcome ?? 'elsewhere'
+  }
   const runRound: PrevalenceSpikes['runRound'] = async () => {
-    const outcome = await tryNamedLock(deps.locks, 'prevalence spikes', () => checkIfDue(state))
+    const outcome = await checkIfDue()
     open = await store.countOpen()
     if (outcome === 'checked' || outcome === 'failed') rounds.inc({ outcome })
-    return outcome ?? 'elsewhere'
+    return outcome
   }
   return {
     runRound,
@@ -97,10 +106,9 @@ export function createPrevalenceSpikes(deps: PrevalenceSpikeDeps): PrevalenceSpi
   }
 }
 
-async function checkIfDue(state: State): Promise<'not_due' | 'checked' | 'failed'> {
+async function checkAll(state: State): Promise<'checked' | 'failed'> {
   const { store, log } = state
   const atMs = state.wallMs()
-  if (atMs - (await store.readCheckedAt()) < hourMs) return 'not_due'
   let failed = false
   for (const tenantId of await store.listActiveTenants(atMs)) {
     try {

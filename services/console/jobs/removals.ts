@@ -2,7 +2,7 @@
  * Keeps what must stay gone in two stores, and notices when one of them was put back to an earlier
  * state. What Postgres knows to be erased and is there again is erased again. What only the list in
  * NATS knows waits for an operator, who confirms it (see `recovery`): nothing in NATS changes
- * Postgres, or erases, by itself. A named lock lets one console run it.
+ * Postgres, or erases, by itself. A lease lets one console run it.
  */
 import { randomUUID } from 'node:crypto'
 import { readMark } from '#shared/io/analytics/replica-rows-store.ts'
@@ -12,9 +12,9 @@ import { findLastTelemetrySequence, type TelemetryCut } from '#shared/io/erasure
 import { type ErasureSubject, toSubjectSha256 } from '#shared/io/erasure/erasure-subject.ts'
 import { findRevivedAlerts, findRevivedEvents } from '#shared/io/erasure/revived-subjects-store.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
+import { type Lease, type Leases, withLease } from '#shared/io/leases/leases.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readDecidedWatermark } from '#shared/io/nats/consume/low-watermark.ts'
-import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { type Metrics, startAtZero } from '#shared/io/process/metrics.ts'
@@ -39,8 +39,7 @@ import { listTelemetryStreamsOf } from '#shared/io/tenants/tenant-streams.ts'
 
 export type RemovalsDeps = {
   postgres: Postgres
-  /** Connections for work that holds a lock. */
-  locks: Locks
+  leases: Leases
   clickhouse: Clickhouse
   findNats: () => Nats | null
   sealer: Sealer
@@ -50,15 +49,15 @@ export type RemovalsDeps = {
 }
 
 export type Removals = {
-  /** Compares both lists once. */
-  runRound: () => Promise<void>
+  /** Compares both lists once. @returns `elsewhere` when another console has the lease */
+  runRound: () => Promise<'compared' | 'elsewhere'>
   /** What waits for an operator, as the last round has found it. */
   countPending: () => Record<Removal['kind'], number>
   start: () => Poller
 }
 
 /** Each round reads the whole list: with ten thousand tenants a third of a second. */
-const everyMs = 30_000
+const pollMs = 30_000
 const kinds = ['api_key', 'webhook', 'erasure'] as const
 
 type State = RemovalsDeps & {
@@ -93,20 +92,25 @@ export function createRemovals(deps: RemovalsDeps): Removals {
     doubtful: new Map(),
     ends: null,
   }
-  const runRound = async () => {
-    await tryNamedLock(deps.locks, 'removals', () => compare(state))
-  }
+  const runRound: Removals['runRound'] = async () =>
+    (await withLease(deps.leases, 'removals', (lease) => compare(state, lease))) ?? 'elsewhere'
   const failure = 'what must stay gone cannot be compared'
   return {
     runRound,
     countPending: () => state.pending,
-    start: () => startPolling(runRound, { log: deps.log, everyMs, failure, logFromFailure: 2 }),
+    start: () =>
+      startPolling(runRound, {
+        log: deps.log,
+        everyMs: pollMs,
+        failure,
+        logFromFailure: 2,
+      }),
   }
 }
 
-async function compare(state: State): Promise<void> {
+async function compare(state: State, lease: Lease): Promise<'compared'> {
   const nats = state.findNats()
-  if (nats === null) return
+  if (nats === null) return 'compared'
   const { postgres } = state
   const prover = state.sealer.proverOf('removal')
   const nowMs = state.wallMs()
@@ -121,12 +125,14 @@ async function compare(state: State): Promise<void> {
   for (const erased of recovered) state.actors.set(toRemovalKey(erased), erased.actor)
   // NATS does not list an erasure that has just ended, or one that a JetStream forgot.
   addDoubtful(state, [...(wasPutBack ? present : added).filter(isErased), ...recovered])
-  await eraseAgain(state, await findRevivedAlerts(postgres, recovered))
+  await eraseAgain(state, lease, await findRevivedAlerts(postgres, recovered))
   state.round = round
   const dealtWith = await listDealtWith(postgres, { listed, present })
+  await lease.check()
   await putRemovals(nats, prover, [...added, ...dealtWith])
-  await searchDoubtful(state, nats)
-  await endSearch(postgres, recovered, nowMs)
+  await searchDoubtful(state, lease, nats)
+  await endSearch(lease, recovered, nowMs)
+  return 'compared'
 }
 
 /** Logs once what an operator must confirm. */
@@ -150,11 +156,11 @@ function addDoubtful(state: State, added: readonly Erased[]): void {
  * telemetry streams had by then: a JetStream that was put back gives them old events once more. A
  * search of a tenant with ten million devices takes 0.7 s on two cores.
  */
-async function searchDoubtful(state: State, nats: Nats): Promise<void> {
+async function searchDoubtful(state: State, lease: Lease, nats: Nats): Promise<void> {
   const { doubtful, postgres, clickhouse, ends } = state
   if (doubtful.size === 0 || (ends !== null && !(await areDecided(nats, ends)))) return
   const subjects = [...doubtful.values()]
-  await eraseAgain(state, await findRevivedEvents(clickhouse, subjects))
+  await eraseAgain(state, lease, await findRevivedEvents(clickhouse, subjects))
   if (ends === null) state.ends = await readEnds(nats, postgres, subjects)
   else doubtful.clear()
 }
@@ -185,8 +191,12 @@ async function areDecided(nats: Nats, ends: readonly StreamEnd[]): Promise<boole
 
 const isErased = (removal: Removal): removal is Erased => removal.kind === 'erasure'
 
-async function eraseAgain(state: State, subjects: readonly ErasureSubject[]): Promise<void> {
-  const { postgres, sealer, log, revived, actors } = state
+async function eraseAgain(
+  state: State,
+  lease: Lease,
+  subjects: readonly ErasureSubject[],
+): Promise<void> {
+  const { sealer, log, revived, actors } = state
   const distinct = new Map(subjects.map((subject) => [JSON.stringify(subject), subject]))
   for (const subject of distinct.values()) {
     const { tenantId, kind } = subject
@@ -194,7 +204,7 @@ async function eraseAgain(state: State, subjects: readonly ErasureSubject[]): Pr
     const actor = actors.get(toErasureKey(subject)) ?? 'system'
     const waitingMax = Number.POSITIVE_INFINITY
     const wanted = { erasureId, subject, actor, waitingMax, approval: 'repeated' } as const
-    const erasure = await requestErasure(postgres, sealer, wanted)
+    const erasure = await requestErasure(lease, sealer, wanted)
     // One that waits already was counted when it was requested.
     if (erasure === 'busy' || erasure.erasure_id !== erasureId) continue
     revived()

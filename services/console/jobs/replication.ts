@@ -1,7 +1,7 @@
 /**
  * Replicates alerts, their dispositions, deliveries, labels and corrections of phones to
  * ClickHouse, where fraud teams query them.
- * A named lock lets one console run a round at a time. A round reads one snapshot of Postgres and
+ * A lease lets one console run a round at a time. A round reads one snapshot of Postgres and
  * copies exactly the changes since the last snapshot. It is recorded once its rows are stored, so
  * an interrupted round is repeated, and a repeated copy changes nothing. Deliveries are never
  * delayed: the job writes only to its own tables.
@@ -44,21 +44,20 @@ import {
   readLabelsAfter,
   readReplicationState,
   recordCopied,
-  replicationLock,
+  replicationLease,
   type TenantSeq,
 } from '#shared/io/analytics/replication-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'
-import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
-import type { Postgres, Queryable, Session } from '#shared/io/postgres/postgres.ts'
+import { type Lease, type Leases, withLease } from '#shared/io/leases/leases.ts'
+import type { Postgres, Queryable } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { type Poller, startPolling } from '../../../shared/io/process/poll.ts'
 
 type ReplicationDeps = {
   postgres: Postgres
-  /** Connections for work that holds a lock. */
-  locks: Locks
+  leases: Leases
   clickhouse: Clickhouse
   log: Log
   metrics: Metrics
@@ -68,7 +67,7 @@ type ReplicationDeps = {
 }
 
 export type Replication = {
-  /** One round. @returns `idle` without changes, `elsewhere` when another console holds the lock */
+  /** One round. @returns `idle` without changes, `elsewhere` when another console has the lease */
   runRound: () => Promise<'copied' | 'idle' | 'elsewhere'>
   /** Runs rounds until it is stopped. */
   start: () => Poller
@@ -120,8 +119,8 @@ export function createReplication(deps: ReplicationDeps): Replication {
     },
   )
   const runRound: Replication['runRound'] = async () => {
-    const outcome = await tryNamedLock(deps.locks, replicationLock, (session) =>
-      copyRound(state, session),
+    const outcome = await withLease(deps.leases, replicationLease, (lease) =>
+      copyRound(state, lease),
     )
     // The lag is the same for the rows that another console copied.
     if (outcome === null) {
@@ -143,19 +142,21 @@ export function createReplication(deps: ReplicationDeps): Replication {
   }
 }
 
-async function copyRound(state: State, session: Session): Promise<'copied' | 'idle'> {
-  const { clickhouse, nowMs } = state
+async function copyRound(state: State, lease: Lease): Promise<'copied' | 'idle'> {
+  const { postgres, nowMs } = state
+  const clickhouse = lease.fence(state.clickhouse)
   const mark = await readMark(clickhouse)
-  const before = await readTrusted(session, mark.round)
-  const numbered = numberRound(state, before, mark.round)
+  const before = await readTrusted(postgres, lease, mark.round)
+  const numbered = numberRound(lease, before, mark.round)
   const round: Round = {
-    state,
+    copiedRows: state.copiedRows,
+    clickhouse,
     copied: before.copied,
     corrected: before.copied === null ? null : before.corrected,
     numberOf: numbered.take,
     deliveryIds: new Set(),
   }
-  const { snapshot, atMs, seqs } = await state.postgres.withSession((session) =>
+  const { snapshot, atMs, seqs } = await postgres.withSession((session) =>
     session.transaction(async (tx) => {
       const fixed = await fixSnapshot(tx)
       await preferKeyLookups(tx)
@@ -167,7 +168,7 @@ async function copyRound(state: State, session: Session): Promise<'copied' | 'id
   if (number !== null) {
     if (before.copied === null) await removeOlderRounds(clickhouse, number)
     await markRound(clickhouse, { round: number, copiedAtMs: atMs })
-    await recordCopied(session, { snapshot, round: number, seqs })
+    await recordCopied(lease, { snapshot, round: number, seqs })
     state.markedAtMs = nowMs()
   } else if (nowMs() - state.markedAtMs >= idleMarkMs) {
     await markRound(clickhouse, { round: before.round, copiedAtMs: atMs })
@@ -184,26 +185,29 @@ async function copyRound(state: State, session: Session): Promise<'copied' | 'id
  * The state, unless one of the stores lost what the other remembers (it was restored, or
  * moved): then everything is copied again.
  */
-async function readTrusted(session: Session, marked: number): Promise<ReplicationState> {
-  const state = await readReplicationState(session)
+async function readTrusted(
+  postgres: Postgres,
+  lease: Lease,
+  marked: number,
+): Promise<ReplicationState> {
+  const state = await readReplicationState(postgres)
   if (state.copied === null) return state
   if (state.own && state.completed <= marked && marked <= state.round) return state
-  await forgetCopied(session)
+  await forgetCopied(lease)
   return { ...state, copied: null, corrected: null }
 }
 
 /** Assigns the round's number before its first row is written; a round without rows gets none. */
-function numberRound({ postgres }: State, before: ReplicationState, marked: number) {
+function numberRound(lease: Lease, before: ReplicationState, marked: number) {
   let number: number | null = null
   const take = async (): Promise<number> => {
-    number ??= await beginRound(postgres, Math.max(before.round, marked))
+    number ??= await beginRound(lease, Math.max(before.round, marked))
     return number
   }
   return { take, taken: () => number }
 }
 
-type Round = {
-  state: State
+type Round = Pick<State, 'clickhouse' | 'copiedRows'> & {
   copied: string | null
   corrected: string | null
   numberOf: () => Promise<number>
@@ -231,8 +235,8 @@ async function copyAll(round: Round, tx: Queryable): Promise<TenantSeq[]> {
     await copyChanges(round, tx, copied)
   }
   for (const some of pagesOf(await findChangedCorrections(tx, round.corrected))) {
-    await insertCorrectionRows(round.state.clickhouse, await round.numberOf(), some)
-    round.state.copiedRows('phone_correction', some.length)
+    await insertCorrectionRows(round.clickhouse, await round.numberOf(), some)
+    round.copiedRows('phone_correction', some.length)
   }
   return seqs
 }
@@ -291,39 +295,42 @@ async function copyChanges(round: Round, tx: Queryable, copied: string): Promise
     await writeDeliveries(round, await readDeliveries(tx, some))
   }
   for (const month of await findRemovedMonths(tx, copied)) {
-    await removeMonth(round.state.clickhouse, await round.numberOf(), month)
-    round.state.copiedRows('removed_month', 1)
+    await removeMonth(round.clickhouse, await round.numberOf(), month)
+    round.copiedRows('removed_month', 1)
   }
   const removals = await findRemovals(tx, copied)
   if (removals.length === 0) return
-  await insertRemovals(round.state.clickhouse, await round.numberOf(), removals)
-  round.state.copiedRows('removal', removals.length)
+  await insertRemovals(round.clickhouse, await round.numberOf(), removals)
+  round.copiedRows('removal', removals.length)
 }
 
 function* pagesOf<T>(all: readonly T[]): Generator<T[]> {
   for (let at = 0; at < all.length; at += pageRows) yield all.slice(at, at + pageRows)
 }
 
-async function writeAlerts({ state, numberOf }: Round, rows: AlertReplicaRow[]): Promise<void> {
+async function writeAlerts(
+  { clickhouse, copiedRows, numberOf }: Round,
+  rows: AlertReplicaRow[],
+): Promise<void> {
   if (rows.length === 0) return
-  await insertAlertRows(state.clickhouse, await numberOf(), rows)
-  state.copiedRows('alert', rows.length)
+  await insertAlertRows(clickhouse, await numberOf(), rows)
+  copiedRows('alert', rows.length)
 }
 
 async function writeDeliveries(
-  { state, numberOf }: Round,
+  { clickhouse, copiedRows, numberOf }: Round,
   rows: Awaited<ReturnType<typeof readDeliveries>>,
 ): Promise<void> {
   if (rows.length === 0) return
-  await insertDeliveryRows(state.clickhouse, await numberOf(), rows)
-  state.copiedRows('delivery', rows.length)
+  await insertDeliveryRows(clickhouse, await numberOf(), rows)
+  copiedRows('delivery', rows.length)
 }
 
 async function writeLabels(
-  { state, numberOf }: Round,
+  { clickhouse, copiedRows, numberOf }: Round,
   rows: Awaited<ReturnType<typeof readLabels>>,
 ): Promise<void> {
   if (rows.length === 0) return
-  await insertLabelRows(state.clickhouse, await numberOf(), rows)
-  state.copiedRows('label', rows.length)
+  await insertLabelRows(clickhouse, await numberOf(), rows)
+  copiedRows('label', rows.length)
 }

@@ -1,7 +1,7 @@
 /**
  * Removes data that is older than its tenant's retention period, and expired audit entries, entries
  * of allow and deny lists, undone corrections, sessions and invitations of operators: every hour,
- * and within seconds of a change. A named lock lets one console run a round at a time. An
+ * and within seconds of a change. A lease lets one console run a round at a time. An
  * interrupted round is repeated; rows that it had removed stay removed.
  */
 import { hourMs } from '#shared/core/base/instants.ts'
@@ -13,13 +13,13 @@ import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { removeEndedErasures } from '#shared/io/erasure/erasure-job-store.ts'
 import { removeExpiredAnswers } from '#shared/io/http/idempotent-answers.ts'
 import { removeUndoneCorrections } from '#shared/io/identity/correct-phone.ts'
+import { type Lease, type Leases, withLease } from '#shared/io/leases/leases.ts'
 import { removeExpiredListEntries } from '#shared/io/lists/list-store.ts'
 import { removeEndedInvitations } from '#shared/io/operators/invitation-store.ts'
 import { removeExpiredSessions } from '#shared/io/operators/session-store.ts'
 import { removeOldLabels } from '#shared/io/outcomes/label-store.ts'
 import { removeOldBacktests } from '#shared/io/policies/policy-backtest-store.ts'
-import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
-import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { insertCutoffs } from '#shared/io/reconciliation/reconciliation-rows-store.ts'
@@ -42,13 +42,11 @@ import {
   scheduleNextRound,
   type TenantRetention,
 } from '#shared/io/retention/retention-store.ts'
-import { forgetOverlapped } from '#shared/io/tenants/credential-store.ts'
 import { type Poller, startPolling } from '../../../shared/io/process/poll.ts'
 
 export type RetentionDeps = {
   postgres: Postgres
-  /** Connections for work that holds a lock. */
-  locks: Locks
+  leases: Leases
   clickhouse: Clickhouse
   log: Log
   metrics: Metrics
@@ -82,7 +80,9 @@ type State = RetentionDeps & {
 }
 
 type Round = {
-  session: Session
+  lease: Lease
+  /** The store of events, for its reads and what it removes. */
+  clickhouse: Clickhouse
   signal: AbortSignal
   /** The earlier of two clocks: a clock that is ahead must not remove recent data. */
   atMs: number
@@ -115,8 +115,8 @@ export function createRetention(deps: RetentionDeps): Retention {
   }
   const runRound: Retention['runRound'] = async (signal = new AbortController().signal) => {
     if ((await findDueRound(deps.postgres)) === null) return 'not_due'
-    const outcome = await tryNamedLock(deps.locks, 'retention', (session) =>
-      runDue(state, session, signal),
+    const outcome = await withLease(deps.leases, 'retention', (lease) =>
+      runDue(state, lease, signal),
     )
     if (outcome === 'done' || outcome === 'failed') rounds.inc({ outcome })
     return outcome ?? 'elsewhere'
@@ -129,70 +129,69 @@ export function createRetention(deps: RetentionDeps): Retention {
 
 async function runDue(
   state: State,
-  session: Session,
-  signal: AbortSignal,
+  lease: Lease,
+  stopped: AbortSignal,
 ): Promise<'not_due' | 'done' | 'failed'> {
-  // Check again under the lock: another console may have just run this round.
-  const due = await findDueRound(session)
+  // Check again under the lease: another console may have just run this round.
+  const due = await findDueRound(lease)
   if (due === null) return 'not_due'
-  const round = { session, signal, atMs: Math.min(due.nowMs, state.wallMs()) }
+  const signal = AbortSignal.any([stopped, lease.signal])
+  const clickhouse = lease.fence(state.clickhouse)
+  const round = { lease, clickhouse, signal, atMs: Math.min(due.nowMs, state.wallMs()) }
   const outcomes = [
-    await attempt(state, 'reconciliation', () => recordCutoffs(state, round)),
+    await attempt(state, 'reconciliation', () => recordCutoffs(round)),
     await attempt(state, 'delivery_months', () => changeDeliveryMonths(state, round)),
     await attempt(state, 'deliveries', () => removeEndedDeliveries(state, round)),
     await attempt(state, 'alerts', () => removeOldAlerts(state, round)),
     await attempt(state, 'labels', () => removeOldLabelsOf(state, round)),
     await attempt(state, 'operator_sessions', () =>
       removeAll(state, round, 'operator_sessions', (most) =>
-        removeExpiredSessions(state.postgres, round.atMs, most),
+        removeExpiredSessions(round.lease, round.atMs, most),
       ),
     ),
     await attempt(state, 'operator_invitations', () =>
       removeAll(state, round, 'operator_invitations', (most) =>
-        removeEndedInvitations(state.postgres, round.atMs, most),
+        removeEndedInvitations(round.lease, round.atMs, most),
       ),
     ),
     await attempt(state, 'bulk_jobs', () =>
       removeAll(state, round, 'bulk_jobs', (most) =>
-        removeEndedBulkJobs(state.postgres, round.atMs, most),
+        removeEndedBulkJobs(round.lease, round.atMs, most),
       ),
     ),
     await attempt(state, 'idempotent_answers', () =>
       removeAll(state, round, 'idempotent_answers', (most) =>
-        removeExpiredAnswers(state.postgres, round.atMs, most),
+        removeExpiredAnswers(round.lease, round.atMs, most),
       ),
     ),
     await attempt(state, 'erasures', () =>
       removeAll(state, round, 'erasures', (most) =>
-        removeEndedErasures(state.postgres, round.atMs, most),
+        removeEndedErasures(round.lease, round.atMs, most),
       ),
     ),
     await attempt(state, 'proposals', () =>
       removeAll(state, round, 'proposals', (most) =>
-        removeEndedProposals(state.postgres, round.atMs, most),
+        removeEndedProposals(round.lease, round.atMs, most),
       ),
     ),
     await attempt(state, 'policy_backtests', () =>
       removeAll(state, round, 'policy_backtests', (most) =>
-        removeOldBacktests(state.postgres, round.atMs, most),
+        removeOldBacktests(round.lease, round.atMs, most),
       ),
     ),
     await attempt(state, 'list_entries', () =>
       removeAll(state, round, 'list_entries', (most) =>
-        state.postgres.transaction((tx) => removeExpiredListEntries(tx, round.atMs, most)),
+        round.lease.transaction((tx) => removeExpiredListEntries(tx, round.atMs, most)),
       ),
     ),
     await attempt(state, 'phone_corrections', () =>
       removeAll(state, round, 'phone_corrections', (most) =>
-        removeUndoneCorrections(state.postgres, round.atMs, most),
+        removeUndoneCorrections(round.lease, round.atMs, most),
       ),
     ),
     await attempt(state, 'audit_log', () =>
-      removeAll(state, round, 'audit_log', (most) => removeAuditEntries(state.postgres, most)),
+      removeAll(state, round, 'audit_log', (most) => removeAuditEntries(round.lease, most)),
     ),
-    await attempt(state, 'webhook_secrets', async () => {
-      state.countRemoved('webhook_secrets', await forgetOverlapped(state.postgres))
-    }),
     await attempt(state, 'telemetry', () => dropOldPartitions(state, round)),
   ]
   for (const table of retainedTables) {
@@ -200,7 +199,7 @@ async function runDue(
   }
   if (signal.aborted) return 'failed'
   const done = outcomes.every(Boolean)
-  await scheduleNextRound(session, due, done ? hourMs : retryMs)
+  await scheduleNextRound(lease, due, done ? hourMs : retryMs)
   return done ? 'done' : 'failed'
 }
 
@@ -217,35 +216,35 @@ async function attempt(state: State, store: string, work: () => Promise<void>): 
 
 /**
  * Reads the retention periods. Call it before every step, so that a period that was just extended
- * is respected. It uses the session of the lock, so it fails when the lock is lost.
+ * is respected.
  */
-async function readRetention({ session }: Round): Promise<TenantRetention[]> {
-  return listRetention(session)
+async function readRetention({ lease }: Round): Promise<TenantRetention[]> {
+  return listRetention(lease)
 }
 
 /**
  * Records the cutoffs for reconciliation, which then ignores removed data. Reconciliation keeps
  * expected alerts for a limited time, so alerts older than that are ignored as well.
  */
-async function recordCutoffs({ clickhouse }: State, round: Round): Promise<void> {
+async function recordCutoffs(round: Round): Promise<void> {
   const cutoffs = (await readRetention(round)).map(({ tenantId, days }) => ({
     tenantId,
     eventsMs: toCutoffDayMs(days.events, round.atMs),
     alertsMs: Math.max(toCutoffMs(days.alerts, round.atMs) ?? 0, round.atMs - reconciliationKeptMs),
     deliveriesMs: toCutoffMs(days.deliveries, round.atMs),
   }))
-  await insertCutoffs(clickhouse, cutoffs)
+  await insertCutoffs(round.clickhouse, cutoffs)
 }
 
 /** Drops months in which everything has expired before single rows are removed. */
 async function changeDeliveryMonths(state: State, round: Round): Promise<void> {
-  await createDeliveryMonths(state.postgres)
+  await createDeliveryMonths(round.lease)
   for (let more = true; more && !round.signal.aborted; ) {
     const cutoffs = (await readRetention(round)).map(({ tenantId, days }) => ({
       tenantId,
       cutoffMs: toCutoffMs(days.deliveries, round.atMs),
     }))
-    const month = await dropExpiredDeliveryMonth(state.postgres, cutoffs)
+    const month = await dropExpiredDeliveryMonth(round.lease, cutoffs)
     if (month !== null) {
       state.countRemoved('delivery_months', 1)
       state.log.info({ month }, 'dropped a month of expired deliveries')
@@ -256,13 +255,13 @@ async function changeDeliveryMonths(state: State, round: Round): Promise<void> {
 
 async function removeEndedDeliveries(state: State, round: Round): Promise<void> {
   await removeStepwise(state, round, 'deliveries', (overdue) =>
-    state.postgres.transaction((tx) => removeDeliveries(tx, overdue, rowsPerStep)),
+    round.lease.transaction((tx) => removeDeliveries(tx, overdue, rowsPerStep)),
   )
 }
 
 async function removeOldAlerts(state: State, round: Round): Promise<void> {
   await removeStepwise(state, round, 'alerts', (overdue) =>
-    removeAlerts(state.postgres, overdue, rowsPerStep),
+    removeAlerts(round.lease, overdue, rowsPerStep),
   )
 }
 
@@ -272,7 +271,7 @@ async function removeOldLabelsOf(state: State, round: Round): Promise<void> {
     const cutoffMs = toCutoffMs(days.alerts, round.atMs)
     if (cutoffMs === null) continue
     await removeAll(state, round, 'labels', (most) =>
-      removeOldLabels(state.postgres, { tenantId, cutoffMs }, most),
+      removeOldLabels(round.lease, { tenantId, cutoffMs }, most),
     )
   }
 }
@@ -287,10 +286,8 @@ async function removeStepwise(
     const cutoffMs = toCutoffMs(days[kind], round.atMs)
     return cutoffMs === null ? [] : [{ tenantId, cutoffMs }]
   })
-  for (const overdue of await findOverdue(round.session, kind, candidates)) {
+  for (const overdue of await findOverdue(round.lease, kind, candidates)) {
     for (let more = true; more && !round.signal.aborted; ) {
-      // Fails when the lock is lost.
-      await round.session.query('select 1')
       const removed = await remove(overdue)
       state.countRemoved('alerts', removed.alerts)
       state.countRemoved('deliveries', removed.deliveries)
@@ -303,13 +300,11 @@ async function removeStepwise(
 /** Removes rows in bounded steps until none is left. */
 async function removeAll(
   state: State,
-  { session, signal }: Round,
+  { signal }: Round,
   store: string,
   remove: (most: number) => Promise<number>,
 ): Promise<void> {
   for (let more = true; more && !signal.aborted; ) {
-    // Fails when the lock is lost.
-    await session.query('select 1')
     const removed = await remove(rowsPerStep)
     state.countRemoved(store, removed)
     more = removed === rowsPerStep
@@ -323,7 +318,7 @@ async function dropOldPartitions(state: State, round: Round): Promise<void> {
   // A tenant without a limit keeps every month. Without any tenant nothing is dropped.
   if (cutoffs.length === 0 || cutoffs.includes(null) || round.signal.aborted) return
   const earliestMs = cutoffs.reduce((least, one) => Math.min(least!, one!), Infinity)!
-  state.countRemoved('telemetry', await dropPartitions(state.clickhouse, earliestMs))
+  state.countRemoved('telemetry', await dropPartitions(round.clickhouse, earliestMs))
 }
 
 async function removeOldRows(
@@ -331,8 +326,8 @@ async function removeOldRows(
   round: Round,
   table: (typeof retainedTables)[number],
 ): Promise<void> {
-  const { clickhouse, cleanUntilMs, nowMs } = state
-  const { signal } = round
+  const { cleanUntilMs, nowMs } = state
+  const { clickhouse, signal } = round
   for (const [cutoffMs, tenantIds] of groupByCutoff(await readRetention(round), round)) {
     const pending = tenantIds.filter(
       (tenantId) => (cleanUntilMs.get(`${table} ${tenantId}`) ?? 0) < cutoffMs,

@@ -9,9 +9,9 @@ import { rewrapProposals } from '#shared/io/approvals/proposal-store.ts'
 import { rewrapErasures } from '#shared/io/erasure/erasure-job-store.ts'
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import { UnsealError } from '#shared/io/keys/sealed-secrets.ts'
+import type { Leases } from '#shared/io/leases/leases.ts'
 import { rewrapTotpSecrets } from '#shared/io/operators/second-factor-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { StaleEntryError } from '#shared/io/tenants/directory/tenant-directory.ts'
@@ -20,7 +20,7 @@ import {
   listTenantsToRewrap,
   rewrapTenant,
 } from '#shared/io/tenants/sealed-secret-store.ts'
-import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { withTenantLease } from '#shared/io/tenants/tenant-lease.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { rewrapVerdictKeys } from '#shared/io/verdicts/verdict-key-store.ts'
 import {
@@ -33,7 +33,7 @@ import { beginSwitch, endSwitch, type SwitchDeps } from './switch-keys.ts'
 export type RewrapDeps = SwitchDeps & {
   postgres: Postgres
   /** Connections for changes that hold a tenant's lock. */
-  locks: Locks
+  leases: Leases
   sealer: Sealer
   directory: KeyedDirectoryWriter
   /** Tenants whose entry at the edges is sealed or proven under another key than the sealer's. */
@@ -104,7 +104,7 @@ export async function rewrapSecrets(
     (tenantId) => !undone.has(tenantId),
   )
   await forEachConcurrently(stale, inTime, (tenantId) =>
-    withTenantLock(deps.locks, tenantId, (session) => project(session, tenantId)),
+    withTenantLease(deps.leases, tenantId, (session) => project(session, tenantId)),
   )
   count(await postgres.transaction((tx) => rewrapVerdictKeys(tx, sealer)))
   const { revision: verdictRevision } = await readDirectory(() =>
@@ -137,7 +137,7 @@ async function rewrapOne(
 ): Promise<number> {
   const { tenantId } = wanted
   try {
-    return await withTenantLock(deps.locks, tenantId, async (session) => {
+    return await withTenantLease(deps.leases, tenantId, async (session) => {
       await requireRecovered(deps.directory, session, tenantId)
       const done = await session.transaction((tx) => rewrapTenant(tx, deps.sealer, wanted))
       deps.onRewrap('rewrapped', done)

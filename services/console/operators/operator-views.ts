@@ -7,7 +7,7 @@ import type { Session } from '#shared/io/operators/session-store.ts'
 import type { OperatorParts } from './operator-deps.ts'
 import { toStepUpWays } from './sign-in.ts'
 
-export const toOperatorView = (operator: Operator) => ({
+const toOperatorView = (operator: Operator) => ({
   operator_id: operator.operatorId,
   email: operator.email,
   name: operator.name,

@@ -18,7 +18,7 @@ import {
 import { toSessionView, toSignedInView } from './operator-views.ts'
 import { type Caller, type SignedIn, signIn, stepUp } from './sign-in.ts'
 
-export const emptySchema = z.null().describe('nothing')
+const emptySchema = z.null().describe('nothing')
 
 export const callerOf = ({ ip, headers }: FastifyRequest): Caller => ({
   address: ip,

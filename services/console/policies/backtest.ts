@@ -13,6 +13,7 @@ import {
 import { toBacktestSummary } from '#shared/core/policies/backtest-summary.ts'
 import { type Policy, toPolicyHash } from '#shared/core/policies/policy.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import type { Lease } from '#shared/io/leases/leases.ts'
 import type { BacktestOutcomes } from '#shared/io/policies/backtest-outcome-store.ts'
 import { createBacktestStore, type PreparedBacktest } from '#shared/io/policies/backtest-store.ts'
 import { saveBacktest } from '#shared/io/policies/policy-backtest-store.ts'
@@ -79,13 +80,13 @@ export const createBacktests = (deps: BacktestDeps): Backtests =>
     outcomes: deps.metrics.counter('di_backtests_total', 'Backtests of policies', ['outcome']),
     runningMax,
     isLast: (line) => 'report' in line,
-    toLines: (request, signal) => backtest(deps, request, signal),
+    toLines: (request, run) => backtest(deps, request, run),
   })
 
 async function* backtest(
   deps: BacktestDeps,
   { tenantId, policy, sinceMs }: BacktestRequest,
-  signal: AbortSignal,
+  { signal, lease }: { signal: AbortSignal; lease: Lease },
 ): AsyncGenerator<BacktestLine, void> {
   const startedMs = deps.nowMs()
   const range = { tenantId, sinceMs }
@@ -129,7 +130,7 @@ async function* backtest(
     duration_ms: elapsedMs(),
   }
   const { policy_hash: policyHash } = report.policy
-  await saveBacktest(deps.postgres, { tenantId, policyHash, summary: toBacktestSummary(report) })
+  await saveBacktest(lease, { tenantId, policyHash, summary: toBacktestSummary(report) })
   yield { report }
 }
 

@@ -13,11 +13,11 @@ import type { Approval } from '#shared/io/approvals/claim-change.ts'
 import { createPolicyStore, type PolicyVersion } from '#shared/io/policies/policy-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { withTenantLease } from '#shared/io/tenants/tenant-lease.ts'
 import { requireRecovered } from '../tenants/directory.ts'
 import { type ManageDeps, requireTenant, updateEdges } from '../tenants/manage-tenants.ts'
 
-export type PolicyDeps = Pick<ManageDeps, 'locks' | 'directory'> & {
+export type PolicyDeps = Pick<ManageDeps, 'leases' | 'directory'> & {
   /** The monotonic clock. */
   nowMs: () => number
 }
@@ -60,7 +60,7 @@ export async function setTenantPolicy(deps: PolicyDeps, change: SetPolicy): Prom
   const startedMs = deps.nowMs()
   const { tenantId, ifVersion } = change
   const policy = readPolicy(change.document)
-  return withTenantLock(deps.locks, tenantId, async (session) => {
+  return withTenantLease(deps.leases, tenantId, async (session) => {
     await requireTenant(session, tenantId)
     await requireRecovered(deps.directory, session, tenantId)
     const store = createPolicyStore(session)

@@ -11,7 +11,7 @@ import {
 } from '#shared/io/policies/shadow-policy-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { withTenantLease } from '#shared/io/tenants/tenant-lease.ts'
 import { type ManageDeps, requireTenant } from '../tenants/manage-tenants.ts'
 import { isSamePolicy, readPolicy } from './manage-policies.ts'
 
@@ -42,12 +42,12 @@ export type ShadowResult = {
  * @throws Problem invalid_policy with every fault by its path, tenant_not_found
  */
 export async function setShadowPolicy(
-  deps: Pick<ManageDeps, 'locks'>,
+  deps: Pick<ManageDeps, 'leases'>,
   change: SetShadow,
 ): Promise<ShadowResult | null> {
   const { tenantId, document } = change
   const policy = document === null ? null : readPolicy(document)
-  return withTenantLock(deps.locks, tenantId, async (session) => {
+  return withTenantLease(deps.leases, tenantId, async (session) => {
     await requireTenant(session, tenantId)
     const before = await findShadowPolicy(session, { tenantId })
     if (isSame(before, policy)) return before === null ? null : toResult(tenantId, before, before)

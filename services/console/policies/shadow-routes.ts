@@ -26,7 +26,7 @@ import {
   shownShadowSchema,
 } from './shadow-schemas.ts'
 
-export type ShadowRouteDeps = Pick<ManageDeps, 'locks' | 'postgres'> & {
+export type ShadowRouteDeps = Pick<ManageDeps, 'leases' | 'postgres'> & {
   compareShadow: ShadowComparisonStore['compareShadow']
 }
 

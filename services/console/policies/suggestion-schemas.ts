@@ -4,9 +4,9 @@ import { policySchema } from '#shared/core/policies/policy.ts'
 import { outcomeCounts } from '../analytics/outcome-schemas.ts'
 
 /** Sessions of a quarter: fraud is known some weeks after it happened. */
-export const suggestionDaysDefault = 90
+const suggestionDaysDefault = 90
 /** As long as raw events are kept at most. */
-export const suggestionDaysMax = 400
+const suggestionDaysMax = 400
 
 const flag = z.enum(['true', 'false']).default('false')
 

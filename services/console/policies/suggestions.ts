@@ -81,7 +81,7 @@ export const createSuggestions = (deps: SuggestionDeps): Suggestions =>
     ),
     runningMax,
     isLast: (line) => 'report' in line,
-    toLines: (request, signal) => suggest(deps, request, signal),
+    toLines: (request, { signal }) => suggest(deps, request, signal),
   })
 
 async function* suggest(

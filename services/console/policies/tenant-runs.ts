@@ -7,28 +7,33 @@ import { setTimeout } from 'node:timers/promises'
 import { Problem, toProblemBody, unavailable } from '#shared/core/http/problem.ts'
 import { toLoggable } from '#shared/io/clickhouse/clickhouse.ts'
 import { toProblem } from '#shared/io/http/http-server.ts'
-import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import { type Lease, type Leases, withLease } from '#shared/io/leases/leases.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { within } from '#shared/io/process/pause.ts'
 
 export type TenantRunDeps = {
-  /** Connections for work that holds a lock. */
-  locks: Locks
+  leases: Leases
   log: Log
 }
 
 type TenantRequest = { tenantId: string; requestId: string }
 
 type RunKind<Request, Line> = {
-  /** As in "A backtest of tenant acme is running already"; it also names the lock. */
+  /** As in "A backtest of tenant acme is running already"; it also names the lease. */
   noun: string
   outcomes: { inc: (labels: { outcome: string }) => void }
   /** Runs of one console at once. */
   runningMax: number
   /** Whether it is the line after which the client may start the next run. */
   isLast: (line: Line) => boolean
-  /** @param signal aborts when the client disconnects */
-  toLines: (request: Request, signal: AbortSignal) => AsyncGenerator<Line, void>
+  /**
+   * @param run.signal aborts when the client disconnects or the lease is lost
+   * @param run.lease for all that it writes
+   */
+  toLines: (
+    request: Request,
+    run: { signal: AbortSignal; lease: Lease },
+  ) => AsyncGenerator<Line, void>
 }
 
 type TenantRun<Line> = {
@@ -49,7 +54,7 @@ export type TenantRuns<Request, Line> = {
 const placeWaitMs = 5_000
 const placePollMs = 100
 
-/** How long the last line waits for the release of the lock: Postgres may be unavailable. */
+/** How long the last line waits for the release of the lease: Postgres may be unavailable. */
 const releaseMaxMs = 1_000
 
 /** Creates the runs of one console. */
@@ -72,18 +77,17 @@ export function createTenantRuns<Request extends TenantRequest, Line extends obj
       }
       const abort = new AbortController()
       running.add(abort)
-      let released: Promise<void>
+      let held: Held
       try {
-        const lock = { tenantId: request.tenantId, noun }
-        released = (await acquireLock(deps, lock, abort.signal, () => running.delete(abort)))
-          .released
+        const name = { tenantId: request.tenantId, noun }
+        held = await acquire(deps, name, abort, () => running.delete(abort))
       } catch (error) {
         running.delete(abort)
         count('refused')
         throw error
       }
       return {
-        lines: () => streamLines(deps, kind, request, { abort, released }),
+        lines: () => streamLines(deps, kind, request, held),
         cancel: () => abort.abort(),
       }
     },
@@ -93,20 +97,21 @@ export function createTenantRuns<Request extends TenantRequest, Line extends obj
   }
 }
 
-/**
- * Acquires the tenant's lock and releases it when the signal aborts.
- * @returns a promise that resolves once the lock is released
- */
-async function acquireLock(
-  { locks }: TenantRunDeps,
+/** The tenant's lease, which `abort` releases. */
+type Held = { lease: Lease; abort: AbortController; released: Promise<void> }
+
+/** Takes the tenant's lease, and releases it once `abort` has been called. */
+async function acquire(
+  { leases }: TenantRunDeps,
   { tenantId, noun }: { tenantId: string; noun: string },
-  signal: AbortSignal,
+  abort: AbortController,
   onEnd: () => void,
-): Promise<{ released: Promise<void> }> {
+): Promise<Held> {
   const { promise: released, resolve: release } = Promise.withResolvers<void>()
-  await new Promise<void>((resolve, reject) => {
-    tryNamedLock(locks, `${noun} ${tenantId}`, async () => {
-      resolve()
+  const { signal } = abort
+  const lease = await new Promise<Lease>((resolve, reject) => {
+    withLease(leases, `${noun} ${tenantId}`, async (taken) => {
+      resolve(taken)
       await new Promise<void>((ended) => {
         if (signal.aborted) ended()
         else signal.addEventListener('abort', () => ended(), { once: true })
@@ -123,17 +128,14 @@ async function acquireLock(
         release()
       })
   })
-  return { released }
+  return { lease, abort, released }
 }
-
-/** The tenant's lock, which `abort` releases. */
-type Lock = { abort: AbortController; released: Promise<void> }
 
 async function* streamLines<Request extends TenantRequest, Line extends object>(
   deps: TenantRunDeps,
   { outcomes, isLast, toLines }: RunKind<Request, Line>,
   request: Request,
-  { abort, released }: Lock,
+  { lease, abort, released }: Held,
 ): AsyncGenerator<Line, void> {
   let outcome = 'cancelled'
   // Release before the last line: the client may start the next run after it.
@@ -142,7 +144,8 @@ async function* streamLines<Request extends TenantRequest, Line extends object>(
     await within(released, releaseMaxMs)
   }
   try {
-    for await (const line of toLines(request, abort.signal)) {
+    const signal = AbortSignal.any([abort.signal, lease.signal])
+    for await (const line of toLines(request, { signal, lease })) {
       if (isLast(line)) await release()
       yield line
     }

@@ -3,8 +3,8 @@
  * directory, retired API keys, replaced webhook secrets and erasures from the list of removals.
  */
 import { Problem } from '#shared/core/http/problem.ts'
+import type { Leases } from '#shared/io/leases/leases.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { endRevivedSessions, recoverTenant } from '#shared/io/recovery/recover-tenant.ts'
 import { openDirectory } from '#shared/io/tenants/directory/directory-entries.ts'
@@ -13,7 +13,7 @@ import {
   recoverErasure,
   retireRevivedKey,
 } from '#shared/io/tenants/removal-store.ts'
-import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { withTenantLease } from '#shared/io/tenants/tenant-lease.ts'
 import {
   findLast4,
   findPolicyText,
@@ -22,7 +22,7 @@ import {
   rejectUnread,
 } from './read-recovery.ts'
 
-export type ApplyParts = RecoveryParts & { locks: Locks; log: Log }
+export type ApplyParts = RecoveryParts & { leases: Leases; log: Log }
 
 /** How many of each were taken over. */
 export type Recovered = { tenants: number; api_keys: number; webhooks: number; erasures: number }
@@ -50,7 +50,7 @@ export async function applyRecovery(
   for (const entry of recovery.entries) {
     const policyText = await findPolicyText(directory, entry).catch(rejectUnread)
     const state = { entry, policyText, hmacLast4: findLast4(sealer, entry), actor }
-    const isDone = await withTenantLock(parts.locks, entry.tenant_id, (session) =>
+    const isDone = await withTenantLease(parts.leases, entry.tenant_id, (session) =>
       session.transaction((tx) => recoverTenant(tx, state)),
     )
     if (isDone) done.tenants++

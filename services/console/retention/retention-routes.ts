@@ -1,6 +1,10 @@
 /** The route of a tenant's retention periods. */
 import { z } from 'zod'
-import { retentionDaysMax } from '#shared/core/tenants/retention.ts'
+import {
+  type RetainedKind,
+  type RetentionSetting,
+  retentionDaysMax,
+} from '#shared/core/tenants/retention.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { tenantParams, tenantSchema } from '../http/schemas.ts'
@@ -13,7 +17,7 @@ const settingSchema = z
   .optional()
   .describe('without the field nothing changes')
 
-const retentionBody = z.strictObject({
+export const retentionBody = z.strictObject({
   events: settingSchema,
   alerts: settingSchema,
   deliveries: settingSchema,
@@ -36,16 +40,22 @@ export function addRetentionRoutes(app: ConsoleApp, deps: { postgres: Postgres }
       },
     },
     async ({ params, body, principal }) => {
-      const { events, alerts, deliveries } = body
       return setTenantRetention(deps, {
         tenantId: params.tenant_id,
         actor: actorOf(principal),
-        settings: {
-          ...(events === undefined ? {} : { events }),
-          ...(alerts === undefined ? {} : { alerts }),
-          ...(deliveries === undefined ? {} : { deliveries }),
-        },
+        settings: toRetentionSettings(body),
       })
     },
   )
 }
+
+/** The periods that a body sets. */
+export const toRetentionSettings = ({
+  events,
+  alerts,
+  deliveries,
+}: z.infer<typeof retentionBody>): Partial<Record<RetainedKind, RetentionSetting>> => ({
+  ...(events === undefined ? {} : { events }),
+  ...(alerts === undefined ? {} : { alerts }),
+  ...(deliveries === undefined ? {} : { deliveries }),
+})

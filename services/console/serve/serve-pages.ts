@@ -22,16 +22,7 @@ export type PagesDeps = {
 }
 
 /** First segments of the pages' addresses; the router knows what follows them. */
-export const pagePaths = [
-  '/',
-  '/invite',
-  '/oidc',
-  '/account',
-  '/manage/*',
-  '/search',
-  '/help',
-  '/t/*',
-]
+const pagePaths = ['/', '/invite', '/oidc', '/account', '/manage/*', '/search', '/help', '/t/*']
 
 /** Adds the pages to the console's server. */
 export async function addPages(app: FastifyInstance, deps: PagesDeps): Promise<void> {

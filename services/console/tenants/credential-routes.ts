@@ -87,13 +87,8 @@ export function addCredentialRoutes(app: ConsoleApp, deps: CredentialRouteDeps):
 /** Which credentials a body rotates; an empty one rotates the HMAC and the webhook secret. */
 export function toRotation(
   body: z.infer<typeof rotateBody>,
-): Pick<RotationRequest, 'hmac' | 'webhook' | 'apiKey' | 'webhookOverlapSeconds'> {
+): Pick<RotationRequest, 'hmac' | 'webhook' | 'apiKey'> {
   const { hmac = false, webhook = false, api_key: apiKey = false } = body ?? {}
-  const overlap = body?.webhook_overlap_seconds
   const secrets = hmac || webhook || apiKey ? { hmac, webhook } : { hmac: true, webhook: true }
-  return {
-    ...secrets,
-    ...(overlap === undefined ? {} : { webhookOverlapSeconds: overlap }),
-    apiKey,
-  }
+  return { ...secrets, apiKey }
 }

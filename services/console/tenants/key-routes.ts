@@ -23,7 +23,7 @@ const createdSchema = keySchema
   .extend({ tenant_id: z.string(), api_key: z.string() })
   .describe('The only time that the key is shown.')
 
-const createBody = z.strictObject({
+export const createKeyBody = z.strictObject({
   name: nameSchema.default('key'),
   scopes: z
     .array(z.enum(apiKeyScopes))
@@ -46,7 +46,7 @@ export function addKeyRoutes(app: ConsoleApp, deps: KeyDeps): void {
         tags: ['Credentials'],
         summary: 'Create a named API key with scopes',
         params: tenantParams,
-        body: createBody,
+        body: createKeyBody,
         problems: ['key_exists', 'conflict'],
         response: { 201: createdSchema },
       },

@@ -2,6 +2,7 @@
  * Named API keys of a tenant, with scopes. The plain key is in one answer and nowhere else; only
  * its hash is stored.
  */
+import { canChange } from '#shared/core/approvals/four-eyes.ts'
 import { apiKeysMax } from '#shared/core/base/limits/tenants.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import type { ApiKeyScope } from '#shared/core/tenants/api-key-scopes.ts'
@@ -11,6 +12,7 @@ import {
   listNamedKeys,
   removeNamedKey,
 } from '#shared/io/api-keys/api-key-store.ts'
+import { type Approval, claimChange } from '#shared/io/approvals/claim-change.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { type Maker, makeApiKey } from './credentials.ts'
@@ -23,22 +25,31 @@ type CreatedKey = ApiKeyView & { tenant_id: string; api_key: string }
 
 /**
  * Creates a key.
- * @throws Problem tenant_not_found, key_exists, conflict when the tenant has too many
+ * @throws Problem tenant_not_found, key_exists, conflict when the tenant has too many,
+ *   approval_required
  */
 export async function createKey(
   deps: KeyDeps,
-  wanted: { tenantId: string; name: string; scopes: readonly ApiKeyScope[]; actor: string },
+  wanted: {
+    tenantId: string
+    name: string
+    scopes: readonly ApiKeyScope[]
+    actor: string
+    approval?: Approval | undefined
+  },
 ): Promise<CreatedKey> {
-  const { tenantId, name, scopes, actor } = wanted
+  const { tenantId, name, scopes, actor, approval } = wanted
   const { environment } = await requireTenant(deps.postgres, tenantId)
   const { plain, stored } = makeApiKey(deps, environment)
   const view = await deps.postgres.transaction(async (tx) => {
+    if (canChange(scopes)) await claimChange(tx, { tenantId, kind: 'api_key', approval, actor })
     const made = await insertNamedKey(tx, {
       tenantId,
       name,
       scopes,
       stored,
       createdBy: actor,
+      approvedBy: approval?.approvedBy ?? null,
       most: apiKeysMax,
     })
     if (made === null) {

@@ -4,18 +4,20 @@
  * returns once every live edge has applied it.
  */
 
+import type { GuardedKind } from '#shared/core/approvals/four-eyes.ts'
 import type { AuditedAction } from '#shared/core/audit/audited-actions.ts'
 import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { type Environment, toApiKeyPrefix } from '#shared/core/tenants/credentials.ts'
+import { type Approval, claimChange } from '#shared/io/approvals/claim-change.ts'
+import type { Leases } from '#shared/io/leases/leases.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
 import type { EdgesWaited } from '#shared/io/tenants/directory/tenant-directory.ts'
-import { withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { withTenantLease } from '#shared/io/tenants/tenant-lease.ts'
 import { setRates, type TenantRates } from '#shared/io/tenants/tenant-rate-store.ts'
 import { createTenantStore, type TenantSettings } from '#shared/io/tenants/tenant-store.ts'
 import { chooseTelemetryStream } from '#shared/io/tenants/tenant-streams.ts'
@@ -39,7 +41,7 @@ import {
 export type ManageDeps = Maker & {
   postgres: Postgres
   /** Connections for changes that hold a tenant's lock while they wait for the edges. */
-  locks: Locks
+  leases: Leases
   directory: DirectoryWriter
   /** How many telemetry streams there are. */
   telemetryStreams: number
@@ -80,7 +82,7 @@ export async function createTenant(deps: ManageDeps, wanted: CreateTenant): Prom
   const hmac = makeHmacSecret(deps, tenantId)
   const webhook = makeWebhookSecret(deps, tenantId)
   const apiKey = makeApiKey(deps, environment)
-  await withTenantLock(deps.locks, tenantId, async (session) => {
+  await withTenantLease(deps.leases, tenantId, async (session) => {
     await requireRecovered(deps.directory, session, tenantId)
     await session.transaction(async (tx) => {
       const policy = { hash: toPolicyHash(defaultPolicy), text: JSON.stringify(defaultPolicy) }
@@ -147,11 +149,17 @@ async function projectNewTenant(
  */
 export async function setTenantStatus(
   deps: ManageDeps,
-  wanted: { tenantId: string; status: TenantStatus; actor: string },
+  wanted: {
+    tenantId: string
+    status: TenantStatus
+    actor: string
+    approval?: Approval | undefined
+  },
 ): Promise<{ tenant_id: string; status: TenantStatus }> {
-  const { status, ...of } = wanted
+  const { status, approval, ...of } = wanted
+  const guarded = status === 'suspended' ? ({ kind: 'suspension', approval } as const) : undefined
   const action = status === 'suspended' ? 'tenant.suspended' : 'tenant.resumed'
-  await changeSetting(deps, of, { name: 'status', value: status, action })
+  await changeSetting(deps, of, { name: 'status', value: status, action, guarded })
   return { tenant_id: of.tenantId, status }
 }
 
@@ -164,7 +172,7 @@ export async function setTenantRates(
   wanted: TenantRates & { tenantId: string; actor: string },
 ): Promise<TenantView> {
   const { tenantId, actor, ...rates } = wanted
-  return withTenantLock(deps.locks, tenantId, async (session) => {
+  return withTenantLease(deps.leases, tenantId, async (session) => {
     const before = await requireTenant(session, tenantId)
     await requireRecovered(deps.directory, session, tenantId)
     const after = await session.transaction(async (tx) => {
@@ -190,21 +198,30 @@ export async function setTenantRates(
   })
 }
 
+type SettingChange<Name extends keyof TenantSettings> = {
+  name: Name
+  value: TenantSettings[Name]
+  action: AuditedAction
+  /** Where it is an effect that may need two persons. */
+  guarded?: { kind: GuardedKind; approval?: Approval | undefined } | undefined
+}
+
 /**
  * Changes a setting of a tenant, at every edge when it returns. Repeating it is harmless and waits
  * for the edges again.
  * @throws Problem as `setTenantStatus`
  */
 export async function changeSetting<Name extends keyof TenantSettings>(
-  deps: Pick<ManageDeps, 'locks' | 'directory'>,
+  deps: Pick<ManageDeps, 'leases' | 'directory'>,
   { tenantId, actor }: { tenantId: string; actor: string },
-  { name, value, action }: { name: Name; value: TenantSettings[Name]; action: AuditedAction },
+  { name, value, action, guarded }: SettingChange<Name>,
 ): Promise<void> {
-  await withTenantLock(deps.locks, tenantId, async (session) => {
+  await withTenantLease(deps.leases, tenantId, async (session) => {
     const { [name]: before } = await requireTenant(session, tenantId)
     await requireRecovered(deps.directory, session, tenantId)
     await session.transaction(async (tx) => {
       if (!(await createTenantStore(tx).setSetting(tenantId, name, value))) return
+      if (guarded !== undefined) await claimChange(tx, { tenantId, actor, ...guarded })
       const changed = { before: { [name]: before }, after: { [name]: value } }
       await insertAudit(tx, { actor, tenantId, action, ...changed })
     })

@@ -9,14 +9,14 @@ import { Problem, unavailable } from '#shared/core/http/problem.ts'
 import type { RotationObserver, RotationStep } from '#shared/core/tenants/rotation-progress.ts'
 import { type Approval, claimChange, requireMayClaim } from '#shared/io/approvals/claim-change.ts'
 import { lockSecretLease } from '#shared/io/deliveries/webhook-secret-lease.ts'
+import type { Leases } from '#shared/io/leases/leases.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
 import type { EdgesWaited } from '#shared/io/tenants/directory/tenant-directory.ts'
-import { tryTenantLock, withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { tryTenantLease, withTenantLease } from '#shared/io/tenants/tenant-lease.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import type { TenantView } from '#shared/io/tenants/tenant-view.ts'
 import {
@@ -50,7 +50,7 @@ export type RotationStage =
 
 export type RotationDeps = Maker & {
   /** Connections for changes that hold a tenant's lock while they wait for the edges. */
-  locks: Locks
+  leases: Leases
   directory: DirectoryWriter
   log: Log
   /** The monotonic clock. */
@@ -61,7 +61,7 @@ export type RotationDeps = Maker & {
 }
 
 /** What undoing a rotation needs. */
-export type UndoDeps = Pick<RotationDeps, 'locks' | 'directory' | 'log' | 'onOutcome'>
+export type UndoDeps = Pick<RotationDeps, 'leases' | 'directory' | 'log' | 'onOutcome'>
 
 /** Counts the outcomes of rotations. */
 export function countRotations(metrics: Metrics): RotationDeps['onOutcome'] {
@@ -76,8 +76,6 @@ export type RotationRequest = {
   actor: string
   hmac: boolean
   webhook: boolean
-  /** How long the old webhook secret signs beside the new one; left out, it is dead at once. */
-  webhookOverlapSeconds?: number
   apiKey: boolean
   approval?: Approval | undefined
   /** Called under the tenant's lock, before anything changes. */
@@ -91,8 +89,6 @@ export type RotationResult = {
   public_api_key?: string
   hmac_secret?: string
   webhook_secret?: string
-  /** Set with an overlap. */
-  webhook_overlap_seconds?: number
   /** From the request to the moment the new credentials work everywhere. */
   duration_ms: number
   /** Edges that confirmed the new HMAC secret, and edges that reject requests until they have it. */
@@ -119,8 +115,8 @@ export async function rotate(
   const startedMs = deps.nowMs()
   try {
     if (request.hmac) requireDirectory(deps.directory)
-    const { tenantId, webhookOverlapSeconds: overlap } = request
-    const [made, edges] = await withTenantLock(deps.locks, tenantId, async (session) => {
+    const { tenantId } = request
+    const [made, edges] = await withTenantLease(deps.leases, tenantId, async (session) => {
       const tenant = await createTenantStore(session).findTenant(tenantId)
       if (tenant === null) throw tenantNotFound(tenantId)
       await requireRecovered(deps.directory, session, tenantId)
@@ -137,7 +133,6 @@ export async function rotate(
       ...(made.apiKey === undefined ? {} : { public_api_key: made.apiKey.plain }),
       ...(made.hmac === undefined ? {} : { hmac_secret: made.hmac.plain }),
       ...(made.webhook === undefined ? {} : { webhook_secret: made.webhook.plain }),
-      ...(overlap === undefined ? {} : { webhook_overlap_seconds: overlap }),
       duration_ms: Math.round(deps.nowMs() - startedMs),
       confirmed_edges: edges.confirmed,
       lease_expired_edges: edges.leaseExpired,
@@ -271,7 +266,7 @@ async function switchOn(
  */
 async function replaceOthers(
   tx: Queryable,
-  { tenantId, actor, webhookOverlapSeconds: overlap = 0 }: RotationRequest,
+  { tenantId, actor }: RotationRequest,
   made: NewCredentials,
   old: { hmac?: string | null },
 ): Promise<number | null> {
@@ -286,9 +281,8 @@ async function replaceOthers(
   if (made.hmac) note('hmac_secret', old.hmac ?? null, made.hmac.stored.last4)
   if (made.webhook) {
     const { stored } = made.webhook
-    const oldLast4 = await store.replaceWebhookSecret(tenantId, stored, overlap)
+    const oldLast4 = await store.replaceWebhookSecret(tenantId, stored)
     note('webhook_secret', oldLast4, stored.last4)
-    if (overlap > 0) after.webhook_overlap_seconds = overlap
   }
   if (made.apiKey) {
     const { stored } = made.apiKey
@@ -376,8 +370,8 @@ async function undo(
  */
 export async function undoAbandonedRotations(deps: UndoDeps): Promise<number> {
   let undone = 0
-  for (const tenantId of await createCredentialStore(deps.locks.work).listRotating()) {
-    const done = await tryTenantLock(deps.locks, tenantId, async (session) => {
+  for (const tenantId of await createCredentialStore(deps.leases.work).listRotating()) {
+    const done = await tryTenantLease(deps.leases, tenantId, async (session) => {
       // A Postgres that was put back may have a rotation that ended long ago.
       if (await isBehind(deps.directory, session, tenantId)) return false
       return undo(deps, session, tenantId, 'system')

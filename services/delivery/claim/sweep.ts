@@ -4,12 +4,14 @@
  */
 import type { DeliveryQueue } from '#shared/io/deliveries/claim-deliveries.ts'
 import type { DueQueue } from '#shared/io/deliveries/find-due-deliveries.ts'
+import type { FailingWebhook } from '#shared/io/deliveries/find-failing-webhooks.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { DeliveryMetrics } from '../metrics.ts'
 
 type SweepDeps = {
   findDueQueues: () => Promise<DueQueue[]>
   countDue: () => Promise<number>
+  findFailing: () => Promise<FailingWebhook[]>
   wake: (queue: DeliveryQueue) => void
   everyMs: number
   monotonicMs: () => number
@@ -17,7 +19,7 @@ type SweepDeps = {
   metrics: DeliveryMetrics
 }
 
-/** Counting reads every due delivery, so it runs less often. */
+/** Counting reads every due delivery and every webhook, so it runs less often. */
 const sweepsPerCount = 5
 
 /** Sweeps at once, and again `everyMs` after the end of each sweep. */
@@ -37,7 +39,14 @@ export function startSweep(deps: SweepDeps): { stop: () => Promise<void> } {
       oldestMs = queues.reduce((most, { overdueMs }) => Math.max(most, overdueMs), 0)
       sweptAtMs = monotonicMs()
       metrics.oldestDueSeconds.set(oldestMs / 1_000)
-      if (sweeps++ % sweepsPerCount === 0) metrics.due.set(await deps.countDue())
+      if (sweeps++ % sweepsPerCount === 0) {
+        metrics.due.set(await deps.countDue())
+        const webhooks = await deps.findFailing()
+        metrics.failing.reset()
+        for (const { tenantId, forMs } of webhooks) {
+          metrics.failing.set({ tenant: tenantId }, forMs / 1_000)
+        }
+      }
       metrics.sweeps.inc({ result: 'ok' })
       if (failing) log.info('the sweep for due deliveries works again')
       failing = false

@@ -45,7 +45,11 @@ export type AttemptDeps = {
   monotonicMs: () => number
   random: () => number
   /** Records an attempt. @returns whether the webhook's circuit must open */
-  recordAttempt: (tenantId: string, url: string, ok: boolean) => boolean
+  recordAttempt: (
+    tenantId: string,
+    url: string,
+    attempt: Pick<AttemptHealth, 'ok' | 'probe'>,
+  ) => boolean
   /** Called just before the request is written. */
   onSend: (claimed: FreshClaim) => void
   /** Called when a reused connection had ended and the attempt goes over a new one. */
@@ -165,9 +169,10 @@ function toHealth(
 ): AttemptHealth | null {
   const ok = errorKind === null
   if (!ok && claimed.event === webhookTest) return null
-  const openCircuit = deps.recordAttempt(claimed.tenantId, url, ok)
+  const { tenantId, probe } = claimed
+  const openCircuit = deps.recordAttempt(tenantId, url, { ok, probe })
   const failure = ok ? null : errorKind === 'status' ? `status ${status}` : errorKind
-  return { url, ok, failure, probe: claimed.probe, openCircuit }
+  return { url, ok, failure, probe, openCircuit }
 }
 
 function toReleaseReason(error: unknown): ReleaseReason {
@@ -198,7 +203,8 @@ function limitTime({ timeoutMs, monotonicMs }: AttemptDeps, stop: StopSignal): L
     signal: controller.signal,
     during: async (step) => {
       const startMs = monotonicMs()
-      const timer = setTimeout(onTimeout, timeoutMs - usedMs)
+      // A step before may have ended in the moment in which its time was over.
+      const timer = setTimeout(onTimeout, Math.max(timeoutMs - usedMs, 0))
       try {
         return await step()
       } finally {
@@ -275,13 +281,13 @@ function sign(
   webhook: FreshWebhook | null,
   deps: AttemptDeps,
 ): Record<string, string> {
-  const { keys, before } = openKeys(claimed, webhook, deps)
+  const keys = openKeys(claimed, webhook, deps)
   const stamp = {
     deliveryId: claimed.deliveryId,
     attempt: claimed.attempts + 1,
     timestampSeconds: Math.floor(deps.nowMs() / 1_000),
   }
-  const headers = signDelivery(claimed.body, keys, stamp, claimed.event, before)
+  const headers = signDelivery(claimed.body, keys, stamp, claimed.event)
   const { traceparent } = claimed
   return {
     ...headers,
@@ -303,16 +309,14 @@ function openKeys(
   { tenantId, url }: Sendable,
   webhook: FreshWebhook | null,
   deps: AttemptDeps,
-): { keys: WebhookKeys; before: WebhookKeys | null } {
+): WebhookKeys {
   if (webhook === null) throw new Release('webhook_changed')
   if (webhook.suspended || webhook.state === 'paused') throw new Release('waiting')
   const isSame = webhook.state === 'on' && webhook.url === url
   if (!isSame) throw new Release('webhook_changed')
   if (webhook.sealedSecret === null) throw new Release('no_secret')
   try {
-    const { sealedSecret, sealedBefore } = webhook
-    const before = sealedBefore === null ? null : deps.openKeys(sealedBefore, tenantId)
-    return { keys: deps.openKeys(sealedSecret, tenantId), before }
+    return deps.openKeys(webhook.sealedSecret, tenantId)
   } catch (error) {
     if (error instanceof UnsealError) throw new Release('unsealable', error)
     throw error

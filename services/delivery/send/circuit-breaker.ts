@@ -12,11 +12,20 @@ import {
 } from '#shared/core/base/limits/deliveries.ts'
 
 type CircuitBreaker = {
-  /** Records an attempt. @returns whether the webhook's circuit must open */
-  record: (tenantId: string, url: string, ok: boolean, nowMs: number) => boolean
+  /**
+   * Records an attempt. A half-open probe that succeeds ends what was before it.
+   * @returns whether the webhook's circuit must open
+   */
+  record: (tenantId: string, url: string, attempt: Attempt) => boolean
 }
 
-type Attempt = { ok: boolean; atMs: number }
+type Attempt = {
+  ok: boolean
+  /** Whether it is a half-open probe. */
+  probe: boolean
+  /** On the monotonic clock. */
+  atMs: number
+}
 
 /** Keeps no state of webhooks whose attempts succeed. */
 export function createCircuitBreaker(): CircuitBreaker {
@@ -25,20 +34,26 @@ export function createCircuitBreaker(): CircuitBreaker {
     max: webhooksCachedMax,
   })
   return {
-    record: (tenantId, url, ok, nowMs) => {
+    record: (tenantId, url, attempt) => {
+      const { ok, probe, atMs } = attempt
+      if (ok && probe) {
+        latest.delete(tenantId)
+        return false
+      }
       const found = latest.get(tenantId)
       const attempts = found?.url === url ? found.attempts : []
       if (attempts.length === 0) {
         if (ok) return false
         latest.set(tenantId, { url, attempts })
       }
-      attempts.push({ ok, atMs: nowMs })
-      while (attempts.length > breakerAttemptsMax || nowMs - attempts[0]!.atMs > breakerWindowMs) {
+      attempts.push(attempt)
+      while (attempts.length > breakerAttemptsMax || atMs - attempts[0]!.atMs > breakerWindowMs) {
         attempts.shift()
       }
       const failed = attempts.reduce((sum, one) => sum + (one.ok ? 0 : 1), 0)
       if (failed === 0) latest.delete(tenantId)
-      return attempts.length >= breakerAttemptsMin && failed >= attempts.length * breakerFailedShare
+      const isFailing = failed >= attempts.length * breakerFailedShare
+      return !ok && isFailing && attempts.length >= breakerAttemptsMin
     },
   }
 }

@@ -75,7 +75,8 @@ export function processClientBatch(deps: SubmissionDeps, submission: Submission)
   setImmediate(() => deps.staleSecretRequests.note(tenantId, last4, Buffer.alloc(0)))
 }
 
-function refuseBatch(
+/** Answers a batch that is refused as a whole. @param body when its signature was looked at */
+export function refuseBatch(
   deps: SubmissionDeps,
   response: ServerResponse,
   refusal: Refusal,

@@ -83,7 +83,8 @@ export function processRegistration(deps: RegistrationDeps, submission: Submissi
     })
 }
 
-function refuseRegistration(
+/** Answers a refused registration. @param body when its signature was looked at */
+export function refuseRegistration(
   deps: RegistrationDeps,
   response: ServerResponse,
   refusal: Refusal,

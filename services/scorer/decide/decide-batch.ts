@@ -88,24 +88,48 @@ async function raiseBatch(
     onLink: (link) => links.set(`${link.tenantId} ${link.deviceId}`, link),
   })
   const expected = keepFirstOfEachAlert(toCandidates(decided))
-  const candidates = expected.map((one) => one.candidate)
-  // Record expected alerts before raising them, so every alert has its record.
-  const [recorded, stored, replayed, linked, found] = await Promise.allSettled([
-    observe.timed('reconciliation', recordDecided(decoded, repeats, expected, deps)),
+  const raise = async () => {
+    // Record expected alerts before raising them, so every alert has its record.
+    const recording = recordDecided(decoded, repeats, expected, deps)
+    const [recorded, fresh] = await Promise.allSettled([
+      observe.timed('reconciliation', recording),
+      listFresh(expected, deps),
+    ])
+    if (recorded.status === 'rejected') throw recorded.reason
+    if (fresh.status === 'rejected') throw fresh.reason
+    if (fresh.value.length > 0) await raiseFresh(fresh.value, { batch, events }, deps)
+  }
+  // An alert does not wait for what is stored beside it; the acknowledgement does.
+  const results = await Promise.allSettled([
+    raise(),
     storeDecisions(decided, deps),
     storeReplays(replays, deps),
     storeLinks([...links.values()], deps),
-    expected.length === 0 ? [] : observe.timed('raised', deps.findUnraised(candidates)),
   ])
-  if (recorded.status === 'rejected') throw recorded.reason
-  if (stored.status === 'rejected') throw stored.reason
-  if (replayed.status === 'rejected') throw replayed.reason
-  if (linked.status === 'rejected') throw linked.reason
-  if (found.status === 'rejected') throw found.reason
-  const unraised = new Set(found.value)
+  for (const result of results) if (result.status === 'rejected') throw result.reason
+  return decided
+}
+
+/** Of expected alerts those that have not been raised yet. */
+async function listFresh(
+  expected: readonly CandidateOfEvent[],
+  { findUnraised, observe }: DecideBatchDeps,
+): Promise<CandidateOfEvent[]> {
+  if (expected.length === 0) return []
+  const finding = findUnraised(expected.map((one) => one.candidate))
+  const unraised = new Set(await observe.timed('raised', finding))
   observe.existing(expected.length - unraised.size)
-  const fresh = expected.filter((one) => unraised.has(one.candidate))
-  if (fresh.length === 0) return decided
+  return expected.filter((one) => unraised.has(one.candidate))
+}
+
+type Batch = { batch: readonly ConsumedMessage[]; events: readonly AcceptedEvent[] }
+
+async function raiseFresh(
+  fresh: readonly CandidateOfEvent[],
+  { batch, events }: Batch,
+  deps: DecideBatchDeps,
+): Promise<void> {
+  const { observe } = deps
   const undecided = await isAnyUndecided(batch, deps)
   const earlier = undecided
     ? await observe.timed('session', decideEarlier(fresh, events, deps))
@@ -119,7 +143,6 @@ async function raiseBatch(
   observe.raised(toRaise, raised)
   // A lost hint delays a delivery by a second: the sweep finds it.
   await observe.timed('hint', deps.publishHints(raised.raised))
-  return decided
 }
 
 /** Stores the decisions that are not the edge's own; a batch without any costs nothing. */

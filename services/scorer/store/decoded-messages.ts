@@ -10,7 +10,11 @@ import type { AcceptedRegistration } from '#shared/core/installs/registration.ts
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { type AcceptedEvent, decodeBatch } from '#shared/core/telemetry/event-batch.ts'
 import { readInstall } from '#shared/core/telemetry/install.ts'
-import type { Telemetry } from '#shared/core/telemetry/submission.ts'
+import {
+  type ClientVerdict,
+  readClientVerdict,
+  type Telemetry,
+} from '#shared/core/telemetry/submission.ts'
 import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import type { DeadLetter } from '#shared/io/nats/dead-letters.ts'
@@ -125,7 +129,7 @@ class SlimBody {
   readonly user_id: string | undefined
   readonly account_id: string | undefined
   readonly sdk_meta: Telemetry['sdk_meta']
-  readonly scorer: Telemetry['scorer']
+  readonly scorer: ClientVerdict
   readonly app: { version: string }
   readonly device: { model: string }
   readonly #source: Source
@@ -133,14 +137,13 @@ class SlimBody {
 
   constructor(body: Telemetry, source: Source, index: number) {
     const { sdk_version, platform, batch_type } = body.sdk_meta
-    const { rasp_score, rasp_action, rasp_flags } = body.scorer
     this.tenant_id = body.tenant_id
     this.device_id = body.device_id
     this.session_id = body.session_id
     this.user_id = body.user_id
     this.account_id = body.account_id
     this.sdk_meta = { sdk_version, platform, batch_type }
-    this.scorer = { rasp_score, rasp_action, rasp_flags }
+    this.scorer = readClientVerdict(body.scorer)
     const { appVersion, deviceModel } = readInstall(body)
     this.app = { version: appVersion }
     this.device = { model: deviceModel }

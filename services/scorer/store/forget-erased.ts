@@ -14,7 +14,7 @@ type ForgetOptions = {
 }
 
 /** Forgets once for each end that is found. */
-export function createErasureCheck({ readLastErasure, forget }: Omit<ForgetOptions, 'log'>) {
+function createErasureCheck({ readLastErasure, forget }: Omit<ForgetOptions, 'log'>) {
   /** Undefined before the first look: nothing older was written by this process. */
   let known: string | null | undefined
   return async (): Promise<void> => {

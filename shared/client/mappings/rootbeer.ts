@@ -43,7 +43,7 @@ export function fromRootBeer(report: RootBeerReport): PartialSignals {
 }
 
 /** A general verdict where no check was detected that explains it; undefined otherwise. */
-export function withoutDetail(
+function withoutDetail(
   general: boolean | undefined,
   checks: readonly Finding[],
 ): boolean | undefined {

@@ -39,7 +39,7 @@ export type AlertCandidate = {
 }
 
 /** @returns the phone that the install of an alert counts as on */
-export const toAlertPhone = ({ phoneId, kind, confidence }: PhoneLink): AlertPhone => ({
+const toAlertPhone = ({ phoneId, kind, confidence }: PhoneLink): AlertPhone => ({
   phoneId,
   // One that may be on another phone is on its own as far as it is not on that one.
   confidence: kind === 'possible' ? 1 - confidence : confidence,

@@ -36,7 +36,7 @@ export function isCounted(hour: number, marks: HourlyMarks): boolean {
 }
 
 /** Whether a day is finished, all of its hours are counted, and none later than it was merged. */
-export function isMerged(day: number, marks: HourlyMarks): boolean {
+function isMerged(day: number, marks: HourlyMarks): boolean {
   const mergedAt = marks.mergedAt.get(day)
   if (mergedAt === undefined) return false
   for (let hour = day; hour < day + dayMs; hour += hourMs) {

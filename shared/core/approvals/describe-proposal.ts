@@ -1,20 +1,23 @@
 /** What a proposal changes, in words for the person who is asked to approve it. */
+import type { ListEntryBody } from '../lists/list-schemas.ts'
+import type { ApiKeyScope } from '../tenants/api-key-scopes.ts'
+import type { RetainedKind, RetentionDays, RetentionSetting } from '../tenants/retention.ts'
 import type { GuardedKind } from './four-eyes.ts'
 
 /** What proposals of each kind hold. */
 export type ProposalParameters = {
   policy: { document: unknown; draft_id?: string; draft_revision?: number }
-  rotation: {
-    hmac: boolean
-    webhook: boolean
-    api_key: boolean
-    webhook_overlap_seconds?: number | undefined
-  }
+  rotation: { hmac: boolean; webhook: boolean; api_key: boolean }
   install_root: { action: 'rotate' | 'drop_previous' }
   erasure: { subject: 'device' | 'user' }
   bulk: BulkParameters
   bulk_undo: { job_id: string }
   four_eyes: { enabled: boolean; bulk_above: number }
+  api_key: { name: string; scopes: readonly ApiKeyScope[] }
+  retention: Partial<Record<RetainedKind, RetentionSetting>>
+  wide_list_entry: ListEntryBody
+  suspension: Record<never, never>
+  shared_secret: { off: boolean }
 }
 export type BulkParameters = {
   filter?: unknown
@@ -35,6 +38,11 @@ export type ProposalBase = {
   bulk: { alerts: number }
   bulk_undo: { changed: number }
   four_eyes: { enabled: boolean; bulk_above: number }
+  api_key: Record<never, never>
+  retention: RetentionDays
+  wide_list_entry: Record<never, never>
+  suspension: Record<never, never>
+  shared_secret: { off: boolean }
 }
 
 /** A proposal of one kind, as it is stored. */
@@ -45,8 +53,6 @@ export type TypedProposal = {
     base: ProposalBase[Kind]
   }
 }[GuardedKind]
-
-const secondsPerHour = 3600
 
 /** One sentence. */
 export function describeProposal(proposal: TypedProposal): string {
@@ -75,11 +81,31 @@ export function describeProposal(proposal: TypedProposal): string {
         ? `Ask for four eyes, and for bulk changes of more than ${toAlerts(above)}.`
         : 'Switch four eyes off: one administrator is enough again.'
     }
+    case 'api_key': {
+      const { name, scopes } = proposal.parameters
+      return `Make the API key ${name} with ${scopes.join(', ')}.`
+    }
+    case 'retention': {
+      const kept = Object.entries(proposal.parameters).map(
+        ([kind, days]) => `${kind} ${typeof days === 'number' ? `${days} days` : days}`,
+      )
+      return `Keep ${kept.join(', ')}. What is older is removed and cannot be restored.`
+    }
+    case 'wide_list_entry': {
+      const { list, kind, id } = proposal.parameters
+      return `Put the ${kind} ${id} on the ${list} list.`
+    }
+    case 'suspension':
+      return 'Suspend the tenant: every edge and the API refuse it.'
+    case 'shared_secret':
+      return proposal.parameters.off
+        ? 'Refuse telemetry that the HMAC secret itself signs.'
+        : 'Take telemetry that the HMAC secret itself signs again.'
   }
 }
 
 function describeRotation(parameters: ProposalParameters['rotation']): string {
-  const { hmac, webhook, api_key: apiKey, webhook_overlap_seconds: overlap } = parameters
+  const { hmac, webhook, api_key: apiKey } = parameters
   const names = [
     ...(hmac ? ['the HMAC secret'] : []),
     ...(webhook ? ['the webhook secret'] : []),
@@ -87,11 +113,7 @@ function describeRotation(parameters: ProposalParameters['rotation']): string {
   ]
   const list =
     names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
-  const after =
-    overlap === undefined
-      ? 'The old ones end at once.'
-      : `The old webhook secret signs for ${(overlap / secondsPerHour).toFixed(1)} hours more.`
-  return `Rotate ${list}. ${after}`
+  return `Rotate ${list}. The old ones end at once.`
 }
 
 function describeBulk({ change, expected_count: count, note }: BulkParameters): string {

@@ -68,7 +68,7 @@ const registrationFileSchema = z.object({
  * Recognises the body of a registration, or its member `evidence` alone.
  * @returns null when it is neither
  */
-export function recognizeRegistration(bytes: Uint8Array): RegistrationFile | null {
+function recognizeRegistration(bytes: Uint8Array): RegistrationFile | null {
   let value: unknown
   try {
     value = JSON.parse(Buffer.from(bytes).toString('utf8'))

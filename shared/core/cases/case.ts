@@ -15,7 +15,6 @@ export type CaseState = (typeof caseStates)[number]
 
 /** States of the queue: what is snoozed is not shown among what is open. */
 export const queueStates = ['OPEN', 'SNOOZED', 'CLOSED'] as const
-export type QueueState = (typeof queueStates)[number]
 
 /** What happened to a case; `reopened` is by a new alert, `regrouped` by a correction of a phone. */
 export const caseEventKinds = [
@@ -91,7 +90,7 @@ const toFuture = (at: Date | null, nowMs: number): string | null =>
   at !== null && at.getTime() > nowMs ? at.toISOString() : null
 
 /** The flags of a case, those of most alerts first; of equally many in the order of their codes. */
-export const toTopFlags = (counts: FlagCounts): { code: string; alerts: number }[] =>
+const toTopFlags = (counts: FlagCounts): { code: string; alerts: number }[] =>
   Object.entries(counts)
     .map(([code, alerts]) => ({ code, alerts }))
     .sort((a, b) => b.alerts - a.alerts || (a.code < b.code ? -1 : 1))

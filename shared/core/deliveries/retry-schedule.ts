@@ -23,7 +23,7 @@ export const retryDelaysMs: readonly number[] = [
 ]
 
 /** Jitter adds up to a tenth of the step. */
-export const jitterShare = 0.1
+const jitterShare = 0.1
 
 /**
  * The wait after a failed attempt, or null when the schedule is exhausted.

@@ -32,8 +32,6 @@ export function toWebhookKeys(secret: string): WebhookKeys {
  * All headers of one delivery attempt.
  * @param body the exact bytes sent
  * @param secret the tenant's webhook secret, `whsec_...`, or its keys
- * @param before the keys of the secret before, as long as it signs as well: in `webhook-signature`
- *   alone, since `X-Service-Signature` is one signature
  * @returns header names in lower case
  */
 export function signDelivery(
@@ -41,21 +39,17 @@ export function signDelivery(
   secret: string | WebhookKeys,
   stamp: DeliveryStamp,
   event: string = riskAlert,
-  before: WebhookKeys | null = null,
 ): Record<string, string> {
   const keys = typeof secret === 'string' ? toWebhookKeys(secret) : secret
   const at = String(stamp.timestampSeconds)
-  const standard = [keys, ...(before === null ? [] : [before])].map((one) => {
-    const hmac = createHmac('sha256', one.standard).update(`${stamp.deliveryId}.${at}.`)
-    return `v1,${hmac.update(body).digest('base64')}`
-  })
+  const standard = createHmac('sha256', keys.standard).update(`${stamp.deliveryId}.${at}.`)
   return {
     ...toDeliveryHeaders(stamp.deliveryId, event),
     'x-service-signature': createHmac('sha256', keys.service).update(body).digest('base64'),
     'x-service-attempt': String(stamp.attempt),
     'x-service-timestamp': at,
     'webhook-timestamp': at,
-    'webhook-signature': standard.join(' '),
+    'webhook-signature': `v1,${standard.update(body).digest('base64')}`,
   }
 }
 

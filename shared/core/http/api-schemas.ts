@@ -70,7 +70,7 @@ export const sessionSchema = z
   })
   .meta({ id: 'Session' })
 
-export const deviceInstallSchema = z
+const deviceInstallSchema = z
   .object({
     provider: z.enum(installProviders).meta({
       description: 'The evidence that the app sent: `none` registers without any.',

@@ -8,6 +8,7 @@ import {
 } from '#shared/core/base/limits/ingest.ts'
 import { ingestResultSchema, submissionSchema } from './api-schemas.ts'
 
+/** @public The OpenAPI document finds it by its id. */
 export const submissionBatchSchema = z
   .strictObject({
     tenant_id: z.string().regex(tenantIdPattern).meta({ description: 'That of every event.' }),

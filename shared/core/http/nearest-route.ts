@@ -65,4 +65,4 @@ function toScore(given: readonly string[], route: readonly string[]): number {
 }
 
 /** The path as documents write it: `:alert_id` is `{alert_id}`. */
-export const toTemplate = (url: string): string => url.replace(/:(\w+)/g, '{$1}')
+const toTemplate = (url: string): string => url.replace(/:(\w+)/g, '{$1}')

@@ -31,6 +31,8 @@ export function parseQuery(query: string): ParsedQuery {
     const value = decode(equals === -1 ? '' : pair.slice(equals + 1))
     if (name === null || value === null) {
       faults.push({ path: toPath(name ?? pair), message: 'is not percent-encoded UTF-8' })
+    } else if (value.includes('\0')) {
+      faults.push({ path: toPath(name), message: nulFault })
     } else if (values.has(name)) {
       faults.push({ path: toPath(name), message: 'must be given only once' })
     } else {
@@ -39,6 +41,26 @@ export function parseQuery(query: string): ParsedQuery {
   }
   // fromEntries defines its keys, so a parameter named __proto__ is a key like any other.
   return { values: Object.fromEntries(values), faults }
+}
+
+/** No text of ours has this character, and PostgreSQL cannot store it. */
+export const nulFault = 'must not contain the character U+0000'
+
+/** Parameters that are a range together, in every list that has them. */
+const ranges = [
+  { least: 'from', most: 'to', fault: 'must not be before `from`' },
+  { least: 'begun_from', most: 'begun_to', fault: 'must not be before `begun_from`' },
+  { least: 'min_score', most: 'max_score', fault: 'must not be below `min_score`' },
+] as const
+
+/** @param query parsed; an empty range is none of the faults */
+function findInverted(query: unknown): ProblemDetail[] {
+  const values = query as Record<string, unknown>
+  return ranges.flatMap(({ least, most, fault }) => {
+    const [low, high] = [values[least], values[most]]
+    const isInverted = typeof low === 'number' && typeof high === 'number' && high < low
+    return isInverted ? [{ path: most, message: fault }] : []
+  })
 }
 
 /**
@@ -51,8 +73,9 @@ export function checkQuery<Query>(
   schema: z.ZodType<Query>,
 ): { value: Query } | { error: Problem } {
   const parsed = schema.safeParse(values, { error: describeFault })
-  if (parsed.success && faults.length === 0) return { value: parsed.data }
-  const all = parsed.success ? faults : [...faults, ...toFaults(parsed.error, faults)]
+  const further = parsed.success ? findInverted(parsed.data) : toFaults(parsed.error, faults)
+  if (parsed.success && faults.length + further.length === 0) return { value: parsed.data }
+  const all = [...faults, ...further]
   const isUnknown = all.some(({ message }) => message === unknownParameter)
   const hint = isUnknown && schema instanceof z.ZodObject ? listParameters(schema) : ''
   return { error: toInvalidQuery(all.slice(0, faultsListedMax), hint) }

@@ -107,20 +107,25 @@ export function comparePhone(
   return [...all, compareBoots(install, installs)].filter((one) => one !== null)
 }
 
+/** Values are compared and not their keys, which would be made for each install. */
 function compareTraits(
   install: InstallTraits,
   installs: readonly InstallTraits[],
 ): Comparison | null {
-  const keys = [hardwareKey, setupKey, networkKey] as const
-  for (let level = keys.length; level > 0; level--) {
-    const keyOf = keys[level - 1]!
-    const key = keyOf(install)
-    if (key !== null && installs.some((one) => keyOf(one) === key)) {
-      return { field: 'traits', name: null, level, key }
-    }
-  }
-  const isKnown = install.hardware !== null && installs.some(({ hardware }) => hardware !== null)
-  return isKnown ? { field: 'traits', name: null, level: 0, key: null } : null
+  const { hardware, setup, network } = install
+  const ofSetup = setup === null ? [] : installs.filter((one) => one.setup === setup)
+  const ofNetwork = network === null ? [] : ofSetup.filter((one) => one.network === network)
+  const toLevel = (level: number, key: string | null): Comparison => ({
+    field: 'traits',
+    name: null,
+    level,
+    key,
+  })
+  if (ofNetwork.length > 0) return toLevel(3, networkKey(install))
+  if (ofSetup.length > 0) return toLevel(2, setupKey(install))
+  if (hardware === null) return null
+  if (installs.some((one) => one.hardware === hardware)) return toLevel(1, hardwareKey(install))
+  return installs.some((one) => one.hardware !== null) ? toLevel(0, null) : null
 }
 
 function compareUsers(

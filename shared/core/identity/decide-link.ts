@@ -1,12 +1,17 @@
 /**
  * Decides which phone an install is on: a pure function of the rows of `identity_keys` before its
  * first event, of the links of the installs that share a key with it, and of the parameters. So
- * whoever decides it finds the same. What is compared of a phone are the installs that share a key
- * with the new one, and those that these were linked with: nobody has to know all installs of a
- * phone, some of which may not be decided yet.
+ * whoever decides it finds the same. What is compared of a phone are the first and the latest of
+ * the installs that share a key with the new one, and of those that these were linked with. So a
+ * decision does not need all installs of a phone, some of which may not be decided yet.
+ *
+ * The work is counted in steps, of which an install takes a bounded number.
  */
 import {
+  candidatesMax,
+  comparedInstallsMax,
   installsPerSample,
+  latestHoldersMax,
   personalHoldersMax,
   phoneInstallsMax,
   phonesOfKeyMax,
@@ -32,6 +37,11 @@ export type PhoneLink = {
   possible: KnownPhone['possible']
   confidence: number
   identifiersShared: boolean
+  /**
+   * False of an install that its tenant's bound left out: it counts as the first of its phone, and
+   * nowhere for others, until it is decided again.
+   */
+  isCompared: boolean
   /** Earlier installs of the phone, in the order of the stream: the first and the latest others. */
   installs: readonly string[]
   parametersVersion: number
@@ -52,8 +62,15 @@ export type NewInstall = {
   receivedAtMs: number
 }
 
-/** The installs that had a key before some install, or how many they were. */
-export type Holders = { installs: readonly string[] } | { count: number }
+/** By phone, the links of its installs, in the order of the stream. */
+export type LinksByPhone = ReadonlyMap<string, readonly PhoneLink[]>
+
+/** How many installs had a key before some install, and the phones of the latest of them. */
+export type Holders = {
+  count: number
+  /** Null where the installs are too many to lead to a phone. */
+  phones: LinksByPhone | null
+}
 
 /** What an install is compared with. */
 export type ComparedFacts = {
@@ -68,14 +85,27 @@ export type ComparedFacts = {
 export type Candidates = {
   phones: ReadonlyMap<string, Candidate>
   holdersOf: (key: string) => number
+  /** Phones that were looked up by a key, links that were joined and installs to compare. */
+  steps: number
 }
 
 /** Finds the phones that an install may be on. Earlier installs with a key of it need links. */
 export function findCandidates(traits: InstallTraits, facts: ComparedFacts): Candidates {
-  const shared = listKeys(traits).map((keyed) => toSharers(keyed, facts))
+  const shared = listKeys(traits).map((keyed) => toSharers(keyed, facts.holdersOf(keyed)))
   const counts = new Map(shared.map(({ key, count }) => [key, count]))
-  return { phones: toCandidates(shared, facts), holdersOf: (key) => counts.get(key) ?? 0 }
+  const found = new Set(shared.flatMap(({ candidates }) => candidates))
+  const phones = new Map<string, Candidate>()
+  let steps = shared.reduce((sum, { candidates }) => sum + Math.max(1, candidates.length), 0)
+  for (const phoneId of [...found].slice(0, candidatesMax)) {
+    const { joined, ...candidate } = toCandidate(phoneId, shared, facts)
+    phones.set(phoneId, candidate)
+    steps += joined + candidate.installs.length
+  }
+  return { phones, holdersOf: (key) => counts.get(key) ?? 0, steps }
 }
+
+/** An install that is not compared, and so is a phone of its own. */
+export const noCandidates: Candidates = { phones: new Map(), holdersOf: () => 0, steps: 0 }
 
 /** What parameters are learned from, of an install: how it compares with its candidates. */
 export const observeInstall = (
@@ -96,9 +126,10 @@ export const observeInstall = (
 /** @param candidates as `findCandidates` has them */
 export function decideLink(
   install: NewInstall,
-  { phones, holdersOf }: Candidates,
+  candidates: Candidates,
   parameters: IdentityParameters,
 ): DecidedLink {
+  const { phones, holdersOf } = candidates
   const { tenantId, deviceId, traits } = install
   const known = [...phones.values()]
   const { link, identifiersShared } = linkInstall(traits, known, holdersOf, { parameters })
@@ -108,6 +139,7 @@ export function decideLink(
     tenantId,
     deviceId,
     identifiersShared,
+    isCompared: candidates !== noCandidates,
     parametersVersion: parameters.version,
     streamOffset: install.streamOffset,
     receivedAtMs: install.receivedAtMs,
@@ -126,71 +158,94 @@ export function decideLink(
   return { ...own, phoneId, kind: 'possible', possible, confidence, installs: [] }
 }
 
-/** A key, how many phones had it, and the installs that are known to, where they are few. */
-type Sharers = KeyedTraits & { count: number; links: PhoneLink[]; hasCandidates: boolean }
+/** A key, how many phones had it, and those that are found by it, which are few. */
+type Sharers = KeyedTraits & { count: number; phones: LinksByPhone; candidates: string[] }
 
-function toSharers(keyed: KeyedTraits, { holdersOf, linkOf }: ComparedFacts): Sharers {
-  const holders = holdersOf(keyed)
-  if ('count' in holders) {
-    return { ...keyed, count: holders.count, links: [], hasCandidates: false }
-  }
-  const links = holders.installs.map(linkOf).filter((link) => link !== undefined)
-  // Shared identifiers are nobody's.
-  const own = keyed.isIdentifier ? links.filter((link) => !link.identifiersShared) : links
-  const count = new Set(own.map(({ phoneId }) => phoneId)).size
-  return { ...keyed, count, links: own, hasCandidates: count <= phonesOfKeyMax }
+function toSharers(keyed: KeyedTraits, { count: installs, phones }: Holders): Sharers {
+  if (phones === null) return { ...keyed, count: installs, phones: new Map(), candidates: [] }
+  const areFew = phones.size <= phonesOfKeyMax
+  // Of the latest installs many phones say that all have as many; few phones have had them all.
+  const count = areFew || installs <= latestHoldersMax ? phones.size : installs
+  return { ...keyed, count, phones, candidates: areFew ? [...phones.keys()] : [] }
 }
 
 /** A phone, with earlier installs of it. */
 export type Candidate = KnownPhone & { earlier: string[] }
 
-/** The phones that share a key with the install which few phones have. */
-function toCandidates(shared: readonly Sharers[], facts: ComparedFacts): Map<string, Candidate> {
-  const found = new Set(
-    shared.flatMap(({ hasCandidates, links }) =>
-      hasCandidates ? links.map(({ phoneId }) => phoneId) : [],
-    ),
-  )
-  const sharing = new Map<string, Map<PhoneLink, KeyedTraits[]>>()
-  for (const { links, ...keyed } of shared) {
-    for (const link of links) {
-      if (!found.has(link.phoneId)) continue
-      const ofPhone = sharing.get(link.phoneId) ?? new Map<PhoneLink, KeyedTraits[]>()
-      sharing.set(link.phoneId, ofPhone)
-      ofPhone.set(link, [...(ofPhone.get(link) ?? []), keyed])
-    }
-  }
-  return new Map(
-    [...sharing].map(([phoneId, ofPhone]) => [phoneId, toCandidate(phoneId, ofPhone, facts)]),
-  )
-}
-
+/** A phone as far as it shares keys with an install, also those that many phones have. */
 function toCandidate(
   phoneId: string,
-  sharing: ReadonlyMap<PhoneLink, readonly KeyedTraits[]>,
+  shared: readonly Sharers[],
   { firstTraitsOf, linkOf }: ComparedFacts,
-): Candidate {
-  const links = [...sharing.keys()].sort(
-    (a, b) => a.streamOffset - b.streamOffset || (a.deviceId < b.deviceId ? -1 : 1),
-  )
+): Candidate & { joined: number } {
+  const inCommon = shared.filter(({ phones }) => phones.has(phoneId))
+  const links = listLatest(inCommon.map(({ phones }) => phones.get(phoneId)!))
   const earlier = joinInstalls(links)
-  const firsts = earlier.flatMap((deviceId) => {
+  const firsts = listCompared(links).flatMap((deviceId) => {
     const traits = firstTraitsOf(deviceId)
     if (traits === undefined) return []
     return [linkOf(deviceId)?.identifiersShared ? { ...traits, identifiers: {} } : traits]
   })
   // What an install had at a later event is known by the key that it has in common.
-  const inCommon = links.map((link) => joinTraits(sharing.get(link)!))
-  const installs = [...firsts, ...inCommon]
+  const installs = [...firsts, joinTraits(inCommon)]
   const { possible } = links[0]!
-  return { phoneId, installs, installCount: earlier.length, possible, earlier }
+  return {
+    phoneId,
+    installs,
+    installCount: earlier.length,
+    possible,
+    earlier,
+    joined: links.length,
+  }
 }
 
-/** The first install of a phone and the latest others, in the order of the stream. */
-function joinInstalls(links: readonly PhoneLink[]): string[] {
-  const all = [...new Set(links.flatMap(({ installs, deviceId }) => [...installs, deviceId]))]
-  return all.length <= phoneInstallsMax ? all : [all[0]!, ...all.slice(1 - phoneInstallsMax)]
+/**
+ * The first link of these lists and the latest others that know as many installs as a link names,
+ * in the order of the stream, as the lists are.
+ */
+function listLatest(lists: readonly (readonly PhoneLink[])[]): PhoneLink[] {
+  const ends = lists.map(({ length }) => length)
+  const latest: PhoneLink[] = []
+  const installs = new Set<string>()
+  while (installs.size < phoneInstallsMax) {
+    const last = findLast(lists.map((links, n) => links[ends[n]! - 1]))
+    if (last === undefined) return latest.reverse()
+    lists.forEach((links, n) => {
+      if (links[ends[n]! - 1] === last) ends[n]!--
+    })
+    latest.push(last)
+    for (const deviceId of [...last.installs, last.deviceId]) installs.add(deviceId)
+  }
+  const [first] = lists.map(([link]) => link!).sort(compareLinks)
+  return latest.includes(first!) ? latest.reverse() : [first!, ...latest.reverse()]
 }
+
+const findLast = (links: readonly (PhoneLink | undefined)[]): PhoneLink | undefined =>
+  links.reduce((a, b) => (a === undefined || (b && compareLinks(a, b) < 0) ? b : a), undefined)
+
+/** In the order of the stream. */
+const compareLinks = (a: PhoneLink, b: PhoneLink): number =>
+  a.streamOffset - b.streamOffset || (a.deviceId < b.deviceId ? -1 : 1)
+
+/** The first install of a phone and the latest others, in the order of the stream. */
+const joinInstalls = (links: readonly PhoneLink[]): string[] =>
+  firstAndLatest(
+    [...new Set(links.flatMap(({ installs, deviceId }) => [...installs, deviceId]))],
+    phoneInstallsMax,
+  )
+
+/** The installs of a phone that a new one is compared with. */
+const listCompared = (links: readonly PhoneLink[]): readonly string[] =>
+  firstAndLatest([...new Set(links.flatMap(listKnown))], comparedInstallsMax)
+
+/** The install of a link and those before it, as far as later ones are compared with them. */
+export const listKnown = ({ installs, deviceId }: PhoneLink): string[] => [
+  ...firstAndLatest(installs, comparedInstallsMax),
+  deviceId,
+]
+
+const firstAndLatest = <T>(all: readonly T[], most: number): T[] =>
+  all.length <= most ? [...all] : [all[0]!, ...all.slice(1 - most)]
 
 const noTraits: InstallTraits = {
   identifiers: {},
@@ -222,21 +277,19 @@ export const fromSample = (sampled: number): number => sampled * installsPerSamp
 export const isSampled = (sampled: number): boolean => sampled >= sampledHoldersMin
 
 /** Of a key of so many installs none of them is read. */
-export const toHoldersMax = ({ isPersonal }: Pick<KeyedTraits, 'isPersonal'>): number =>
+const toHoldersMax = ({ isPersonal }: Pick<KeyedTraits, 'isPersonal'>): number =>
   isPersonal ? personalHoldersMax : traitHoldersMax
 
 /**
- * Who counts as having a key: each install where they are few, otherwise their number.
+ * How many installs have a key, and whether they are so few that they lead to phones.
  * @param sampled how many of them are in the sample
- * @param count how many they are, where the sample is not enough
- * @param first the first so many of them, in the order of the stream
+ * @param countAll how many they are, where the sample is not enough
  */
-export function toHolders(
+export function countHolders(
   keyed: Pick<KeyedTraits, 'isPersonal'>,
-  { sampled, count }: { sampled: number; count: () => number },
-  first: (most: number) => readonly string[],
-): Holders {
-  if (isSampled(sampled)) return { count: fromSample(sampled) }
-  const all = count()
-  return all < toHoldersMax(keyed) ? { installs: first(all) } : { count: all }
+  { sampled, countAll }: { sampled: number; countAll: () => number },
+): { count: number; areFew: boolean } {
+  if (isSampled(sampled)) return { count: fromSample(sampled), areFew: false }
+  const count = countAll()
+  return { count, areFew: count < toHoldersMax(keyed) }
 }

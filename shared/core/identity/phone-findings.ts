@@ -12,31 +12,32 @@ export type PhoneFacts = {
   link: PhoneLink
   /** The link as it was just decided, where it may not be stored yet. */
   decided: DecidedLink | null
-  /** An earlier install of the phone that was on the deny list when the event was received. */
-  deniedInstall: string | null
+  /** Whether an earlier install of the phone was on the deny list when the event was received. */
+  hasDeniedInstall: boolean
 }
 
 /** How long an install counts as a reinstall. */
 export const reinstalledMs = dayMs
 
 /**
- * The reasons of a phone. A denied one lifts the score to REVIEW, or to BLOCK where the policy lets
- * correlation alone block; the others weigh nothing.
+ * The reasons of a phone. They name the phone and no other install of it: an erasure of that one
+ * could not find them all. A denied one lifts the score to REVIEW, or to BLOCK where the policy
+ * lets correlation alone block; the others weigh nothing.
  * @param riskScore before
  */
 export function findPhoneReasons(
-  { link, deniedInstall }: PhoneFacts,
+  { link, hasDeniedInstall }: PhoneFacts,
   { received_at: receivedAtMs }: { received_at: number },
   riskScore: number,
   { thresholds, correlationAloneMax }: Pick<Policy, 'thresholds' | 'correlationAloneMax'>,
 ): Reason[] {
   const reasons: Reason[] = []
   const { phoneId: phone_id, confidence, installs, identifiersShared } = link
-  if (deniedInstall !== null) {
+  if (hasDeniedInstall) {
     const { review, block } = thresholds
     const least = correlationAloneMax === 'BLOCK' ? Math.min(100, block) : review
     const weight = Math.max(0, least - riskScore)
-    const evidence = { phone_id, confidence, device_id: deniedInstall }
+    const evidence = { phone_id, confidence }
     reasons.push({ code: 'DENY_LISTED_PHONE', weight, evidence })
   }
   const isNew = receivedAtMs - link.receivedAtMs < reinstalledMs

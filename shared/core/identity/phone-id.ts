@@ -1,8 +1,6 @@
 /** The id of a phone, which follows from its first install. */
 import { createHash } from 'node:crypto'
 
-export const phoneIdPattern = /^phn_[A-Za-z0-9_-]{22}$/
-
 /**
  * @param deviceId of the phone's first install
  * @returns `phn_` and 22 base64url characters (132 bits)

@@ -68,7 +68,7 @@ export const evidenceSchema = z
   .meta({ id: 'PhoneEvidence' })
 export type PhoneEvidence = z.output<typeof evidenceSchema>
 
-export const phoneInstallSchema = z
+const phoneInstallSchema = z
   .object({
     device_id: z.string(),
     link: z.enum([...linkKinds, 'corrected']).meta({

@@ -8,7 +8,7 @@ import { challengeAheadMs, challengeMs } from '#shared/core/base/limits/installs
 export const challengeBytes = 40
 export const challengeRandomBytes = 16
 /** Forty bytes in base64url, without padding. */
-export const challengePattern = /^[A-Za-z0-9_-]{54}$/
+const challengePattern = /^[A-Za-z0-9_-]{54}$/
 
 const timeBytes = 8
 const signedBytes = timeBytes + challengeRandomBytes

@@ -70,7 +70,7 @@ const hashIssuer = ({ issuer, serial }: CertificateFacts): string =>
  * Whether the evidence was made for this request in what it claims to be: then its facts are those
  * of the phone. A chain that is revoked since is such evidence, though its level is `none`.
  */
-export function isProven({ provider, level, steps }: AttestationCheck): boolean {
+function isProven({ provider, level, steps }: AttestationCheck): boolean {
   const holds = (names: readonly string[]) =>
     names.every((name) => steps.some(({ step, ok }) => step === name && ok))
   switch (provider) {
@@ -124,7 +124,7 @@ const hasFailed = ({ steps }: AttestationCheck, name: string): boolean =>
  * The server signals of one check. `verified` needs a phone that the evidence says something of: a
  * Play token without any verdict of the device is genuine, and says that Google is unsure.
  */
-export function toEvidenceSignals(check: AttestationCheck): CategorySignals {
+function toEvidenceSignals(check: AttestationCheck): CategorySignals {
   const { provider, verdict, level } = check
   const isVerified = verdict === 'verified' && level !== 'none'
   const hasKey = provider !== 'play_integrity'

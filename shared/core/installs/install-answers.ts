@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { installLevels, installProviders, installVerdicts } from './registration.ts'
 
+/** @public The OpenAPI document finds it by its id. */
 export const challengeAnswerSchema = z
   .object({
     challenge: z.string().meta({ description: 'Base64url of 40 bytes, without padding.' }),
@@ -9,6 +10,7 @@ export const challengeAnswerSchema = z
   })
   .meta({ id: 'InstallChallenge' })
 
+/** @public The OpenAPI document finds it by its id. */
 export const installAnswerSchema = z
   .object({
     status: z.literal('registered'),

@@ -62,5 +62,5 @@ const hashCharacters = 22
  * The keyed hash of an address.
  * @param address in its one spelling, as `formatAddress` writes it
  */
-export const hashAddress = (address: string, key: KeyObject): string =>
+const hashAddress = (address: string, key: KeyObject): string =>
   createHmac('sha256', key).update(address).digest('base64url').slice(0, hashCharacters)

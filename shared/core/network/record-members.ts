@@ -91,7 +91,7 @@ const anonymity: Row[] = [
   { path: 'is_mobile', kind: 'mobile' },
 ]
 
-export const recordMembers: readonly Row[] = [
+const recordMembers: readonly Row[] = [
   ...country,
   ...place,
   ...operator,

@@ -3,7 +3,7 @@
  * account, as NIST SP 800-63B (5.1.1.2) has it. There are no rules on the kinds of characters.
  */
 
-export const passwordCharactersMin = 12
+const passwordCharactersMin = 12
 /** Bounds what a sign-in makes us hash. */
 export const passwordCharactersMax = 256
 

@@ -11,7 +11,7 @@ import {
 } from '#shared/core/base/limits/alerts.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 
-export const savedViewKinds = ['cases', 'alerts', 'events', 'sql'] as const
+const savedViewKinds = ['cases', 'alerts', 'events', 'sql'] as const
 
 const viewText = operatorText(savedViewCharactersMax)
 const fields = {

@@ -2,14 +2,9 @@
  * Which sessions must set up a second factor before anything else. A rule is of a tenant, and
  * covers everyone who may see it, or of the whole console. Pure.
  */
-import type { TenantScope } from './roles.ts'
 
 /** `tenantId` null is the rule of all operators. */
 export type SecondFactorRule = { tenantId: string | null; sinceMs: number }
-
-/** Whether a rule covers an operator: administrators of all tenants see each tenant. */
-export const isCovered = (tenants: TenantScope, { tenantId }: SecondFactorRule): boolean =>
-  tenantId === null || tenants === 'all' || tenants.includes(tenantId)
 
 /**
  * Whether a session may do nothing but set TOTP up. One through single sign-on is exempt, since the

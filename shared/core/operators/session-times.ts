@@ -12,7 +12,7 @@ export const stepUpMs = 10 * minuteMs
  * A request updates the last use only when it is this old, so a session costs one write in half a
  * minute. A session may end that much earlier than an hour after its last request.
  */
-export const lastUseEveryMs = minuteMs / 2
+const lastUseEveryMs = minuteMs / 2
 /** Sessions of one operator; signing in once more ends the oldest. */
 export const sessionsPerOperatorMax = 20
 

@@ -1,7 +1,8 @@
 /**
  * The privileges of each process in PostgreSQL and ClickHouse, table by table. Everything else is
  * refused: secrets to processes that do not sign, alerts to those that do not raise them, the
- * schema to all but `migrate`.
+ * schema to all but `migrate`. The scorer, the api and delivery write the columns that their SQL
+ * names and no other: a test compares both.
  */
 
 /**
@@ -12,8 +13,62 @@ export type TablePrivileges = Readonly<Record<string, readonly string[]>>
 
 const read = ['select'] as const
 const change = ['select', 'insert', 'update', 'delete'] as const
+/** Of ClickHouse, which has no updates to refuse. */
 const add = ['select', 'insert'] as const
-const count = ['select', 'insert', 'update'] as const
+
+/** Columns that a statement may fill, and change. */
+const insert = (...columns: string[]) => `insert(${columns.join(', ')})`
+const update = (...columns: string[]) => `update(${columns.join(', ')})`
+
+const countersOf = (time: 'day' | 'hour'): readonly string[] => [
+  'select',
+  insert('tenant_id', time, 'disposition', 'decision', 'alert_count'),
+  update('alert_count'),
+]
+
+/** Of an alert as it is raised. */
+const raisedColumns = [
+  'tenant_id',
+  'alert_id',
+  'event_id',
+  'seq',
+  'device_id',
+  'session_id',
+  'user_id',
+  'action',
+  'risk_score',
+  'rasp_score',
+  'policy_version',
+  'disposition',
+  'platform',
+  'sdk_version',
+  'app_version',
+  'device_model',
+  'connection_network',
+  'connection_country',
+  'connection_asn',
+  'connection_organization',
+  'connection_kinds',
+  'phone_id',
+  'phone_confidence',
+  'created_at',
+  'case_id',
+  'reasons',
+] as const
+
+/** What a case counts of its alerts. */
+const caseCounts = [
+  ...['alert_count', 'open_count', 'risk_score', 'action', 'flags', 'first_alert_at'],
+  ...['latest_alert_at', 'due_at', 'block_due_hours', 'review_due_hours'],
+] as const
+
+const labelColumns = [
+  ...['label_id', 'subject_kind', 'subject_id', 'label', 'occurred_at', 'covered_days'],
+  ...['amount', 'currency', 'external_id', 'note'],
+] as const
+
+/** Written by a trigger of `deliveries`. */
+const recordedChange = ['select', insert('delivery_id')] as const
 
 /** An entry's id, time and writer are the database's. */
 const writeAudit = 'insert(actor, tenant_id, action, before, after)'
@@ -32,21 +87,29 @@ export const postgresPrivileges = {
     ...schema,
     ...policies,
     tenants: read,
-    alerts: add,
-    alert_sequences: count,
-    alert_counts_by_day: count,
-    alert_counts_by_hour: count,
-    // The cases that alerts fall into. What else changes cases of alerts is triggers of the owner.
-    cases: count,
+    // Never how an alert was judged, and by whom.
+    alerts: ['select', insert(...raisedColumns)],
+    alert_sequences: ['select', insert('tenant_id'), update('last_seq', 'case_seq')],
+    alert_counts_by_day: countersOf('day'),
+    alert_counts_by_hour: countersOf('hour'),
+    // The cases that alerts fall into: what they count, and never who works on them or judged them.
+    // What else changes cases of alerts is triggers of the owner.
+    cases: [
+      'select',
+      insert('case_id', 'tenant_id', 'subject_kind', 'subject_id', 'closed_at', ...caseCounts),
+      update(...caseCounts, 'closed_at', 'version'),
+    ],
     case_rules: read,
-    case_events: ['insert(case_id, kind, actor, at)'],
-    case_changes: ['insert(tenant_id, seq, case_ids)'],
-    deliveries: add,
-    // Written by a trigger of `deliveries`.
-    replication_changes: add,
+    case_events: [insert('case_id', 'kind', 'actor', 'at')],
+    case_changes: [insert('tenant_id', 'seq', 'case_ids')],
+    deliveries: ['select', insert('tenant_id', 'delivery_id', 'alert_id', 'body', 'traceparent')],
+    replication_changes: recordedChange,
     shadow_policies: read,
     shadow_policy_changes: read,
-    stream_incarnations: add,
+    stream_incarnations: [
+      'select',
+      insert('stream', 'number', 'created_ms', 'first_sequence', 'base_ms'),
+    ],
     // What a scorer remembers of its writes ends with the next erasure.
     erasures: ['select(ended_at)'],
     // The phones of installs: how they are told apart, corrected, and denied.
@@ -61,28 +124,57 @@ export const postgresPrivileges = {
     api_keys: ['select', 'update(last_used_at)'],
     // Dispositions, with a key that has the scope.
     alerts: ['select', 'update(disposition, changed_at)'],
-    alert_sequences: ['select', 'update'],
-    alert_counts_by_day: count,
-    alert_counts_by_hour: count,
-    alert_dispositions: add,
+    // To lock it. Without a right to change a column there is no lock.
+    alert_sequences: ['select', update('case_seq')],
+    alert_counts_by_day: countersOf('day'),
+    alert_counts_by_hour: countersOf('hour'),
+    alert_dispositions: [
+      'select',
+      insert(
+        ...['tenant_id', 'alert_id', 'from_disposition', 'to_disposition', 'actor', 'note', 'at'],
+        // Null in what a key does; the statement names them.
+        ...['job_id', 'undoes'],
+      ),
+    ],
     alert_assignments: read,
     alert_notes: read,
+    // Whether a key's change needs two persons.
+    four_eyes: read,
     // Emails become ids that say nothing of a person.
     operators: ['select(operator_id, email)'],
     // An update of an alert, for tenants that asked for it. A trigger refuses every other delivery.
     webhooks: ['select(tenant_id, events)'],
     deliveries: ['insert(tenant_id, delivery_id, alert_id, event, body)'],
-    // Written by a trigger of `deliveries`.
-    replication_changes: add,
-    idempotent_answers: count,
+    replication_changes: recordedChange,
+    idempotent_answers: [
+      'select',
+      insert('tenant_id', 'actor', 'idempotency_key', 'request_sha256', 'answer'),
+      update('request_sha256', 'answer', 'created_at'),
+    ],
     // Allow and deny lists, with a key that has the scope.
-    list_entries: change,
-    list_shards: count,
-    connection_lists: count,
+    list_entries: [
+      'select',
+      insert(
+        'entry_id',
+        'tenant_id',
+        'list',
+        'kind',
+        'id',
+        'reason',
+        'expires_at',
+        'created_by',
+        'shard',
+      ),
+      update('reason', 'expires_at', 'created_by', 'created_at'),
+      'delete',
+    ],
+    list_shards: ['select', insert('tenant_id', 'shard'), update('version')],
+    connection_lists: ['select', insert('tenant_id'), update('version')],
     phone_corrections: correctedPhones,
     // Labels, with a key that has the scope.
-    labels: add,
-    label_totals: count,
+    labels: ['select', insert('tenant_id', 'actor', 'created_at', ...labelColumns)],
+    label_totals: ['select', insert('tenant_id', 'labels'), update('labels')],
+    // A trigger refuses acts that are another process's, and keys that the tenant does not have.
     audit_log: [writeAudit],
     // What is published. The private halves are in another column.
     verdict_keys: ['select(kid, state, public_jwk, created_at, kept_until)'],
@@ -90,6 +182,7 @@ export const postgresPrivileges = {
   delivery: {
     ...schema,
     tenants: read,
+    // A policy on rows leaves it the webhook secrets.
     tenant_secrets: read,
     // Health, and switching it off. Where it leads is the console's.
     webhooks: [
@@ -97,14 +190,20 @@ export const postgresPrivileges = {
       'update(state, off_reason, changed_at, failing_since, failed_attempts, last_failure, ' +
         'circuit_open_until, failed_probes)',
     ],
-    webhook_secret_lease: ['select', 'update'],
+    webhook_secret_lease: ['select', update('lease_ms', 'extended_until')],
     // Claims and outcomes. What is sent was written with the alert.
     deliveries: [
       'select',
       'update(state, attempts, due_at, claimed_by, claimed_until, ended_at, reason)',
     ],
-    delivery_attempts: add,
-    replication_changes: add,
+    delivery_attempts: [
+      'select',
+      insert(
+        ...['delivery_id', 'delivery_created_at', 'attempt', 'at', 'duration_ms', 'status'],
+        ...['error_kind', 'error', 'address', 'answer'],
+      ),
+    ],
+    replication_changes: recordedChange,
     audit_log: [writeAudit],
   },
   console: {
@@ -128,7 +227,7 @@ export const postgresPrivileges = {
         'identity_parameters',
         ...['labels', 'label_totals'],
         ...['cases', 'case_rules', 'case_notes', 'case_events', 'case_presence'],
-        ...['case_changes', 'saved_views'],
+        ...['case_changes', 'saved_views', 'leases'],
         ...[
           'replication_changes',
           'replication_removals',

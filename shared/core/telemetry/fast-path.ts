@@ -6,7 +6,6 @@
  */
 import {
   categoryKeysMax,
-  clientFlagsMax,
   idCharactersMax,
   metaCharactersMax,
 } from '#shared/core/base/limits/telemetry.ts'
@@ -76,7 +75,8 @@ export function isPlainSubmission(
         required++
         break
       case 'scorer':
-        seen += countScorer(item, findings)
+        if (!isObject(item)) return false
+        seen += countMembers(item, findings)
         required++
         break
       case 'signals':
@@ -102,7 +102,7 @@ function isId(value: unknown): boolean {
   )
 }
 
-/** Whether a value can be a text of `sdk_meta` or `scorer`. */
+/** Whether a value can be a text of `sdk_meta`. */
 function isMeta(value: unknown): boolean {
   return typeof value === 'string' && value.length <= metaCharactersMax
 }
@@ -112,29 +112,12 @@ function isSdkMeta(value: unknown): boolean {
     isObject(value) &&
     isMeta(value.sdk_version) &&
     isMeta(value.platform) &&
-    isMeta(value.batch_type)
-  )
-}
-
-/** JSON has no NaN, and `normalizeOptionals` has made an infinite score finite. */
-function isScorer(value: unknown): boolean {
-  if (!isObject(value)) return false
-  const { rasp_score: score, rasp_action: action, rasp_flags: flags } = value
-  return (
-    Number.isFinite(score) &&
-    isMeta(action) &&
-    Array.isArray(flags) &&
-    flags.length <= clientFlagsMax &&
-    flags.every(isMeta)
+    (value.batch_type === undefined || isMeta(value.batch_type))
   )
 }
 
 function countMeta(value: unknown, findings: Findings): number {
   return isSdkMeta(value) ? countMembers(value, findings) : notPlain
-}
-
-function countScorer(value: unknown, findings: Findings): number {
-  return isScorer(value) ? countMembers(value, findings) : notPlain
 }
 
 function countSignals(value: unknown, findings: Findings): number {

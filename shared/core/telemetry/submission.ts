@@ -77,18 +77,20 @@ export const telemetrySchema = z.looseObject({
   sdk_meta: z.looseObject({
     sdk_version: metaSchema,
     platform: metaSchema,
-    batch_type: metaSchema,
+    batch_type: metaSchema.optional(),
   }),
+  // `readClientVerdict` reads it: advice in another form must not keep evidence away.
   scorer: z
     .looseObject({
-      rasp_score: z.number(),
-      rasp_action: metaSchema,
-      rasp_flags: z.array(metaSchema).max(clientFlagsMax),
+      rasp_score: z.unknown().optional().meta({ description: 'A number from 0 to 100.' }),
+      rasp_action: z.unknown().optional().meta({ description: 'ALLOW, REVIEW or BLOCK.' }),
+      rasp_flags: z.unknown().optional().meta({ description: 'An array of strings.' }),
     })
     .meta({
       description:
-        'What the client computed. Advisory: the server scores `signals`. A client without a scorer ' +
-        'sends a `rasp_score` of -1 and an empty `rasp_action`; then nothing is compared.',
+        'What the client computed. Advisory: the server scores `signals`, and takes any form of it. A ' +
+        'client without a scorer sends a `rasp_score` of -1 and an empty `rasp_action`; then nothing ' +
+        'is compared.',
     }),
   signals: z
     .looseObject({
@@ -128,8 +130,8 @@ export const readVerdictRequest = ({ verdict }: Telemetry): VerdictRequest | nul
 
 /**
  * Normalizes optional members in place: a null or empty `user_id` or `account_id`, which an SDK
- * sends before a login, becomes absent, and so do a `verdict` that is null and a `client_ip` that
- * is null or empty. The client's advisory score becomes a finite double.
+ * sends before a login, becomes absent, and so do a `verdict` or `batch_type` that is null and a
+ * `client_ip` that is null or empty.
  * @param value a parsed body; changed
  */
 export function normalizeOptionals(value: Record<string, unknown>): void {
@@ -138,11 +140,39 @@ export function normalizeOptionals(value: Record<string, unknown>): void {
     if (value[name] === null || value[name] === '') value[name] = undefined
   }
   if (value.verdict === null) value.verdict = undefined
-  const { scorer } = value
-  if (!isObject(scorer) || typeof scorer.rasp_score !== 'number') return
-  const most = Number.MAX_VALUE
-  scorer.rasp_score = Math.min(Math.max(scorer.rasp_score, -most), most)
+  const { sdk_meta: meta } = value
+  if (isObject(meta) && meta.batch_type === null) meta.batch_type = undefined
 }
+
+/** What a client says that it computed. */
+export type ClientVerdict = { rasp_score: number; rasp_action: string; rasp_flags: string[] }
+
+/**
+ * Reads the client's advice in whatever form it came.
+ * @returns a finite score, -1 for none; the action, empty for none; flags within the bounds
+ */
+export const readClientVerdict = (scorer: Telemetry['scorer']): ClientVerdict => ({
+  rasp_score: readClientScore(scorer),
+  rasp_action: readClientAction(scorer),
+  rasp_flags: readClientFlags(scorer),
+})
+
+/** The score of `readClientVerdict` alone. */
+export function readClientScore({ rasp_score: sent }: Telemetry['scorer']): number {
+  const score = typeof sent === 'string' && sent.trim() !== '' ? Number(sent) : sent
+  if (typeof score !== 'number' || Number.isNaN(score)) return -1
+  return Math.min(Math.max(score, -Number.MAX_VALUE), Number.MAX_VALUE)
+}
+
+/** The action of `readClientVerdict` alone. */
+export const readClientAction = ({ rasp_action: sent }: Telemetry['scorer']): string =>
+  typeof sent === 'string' ? sent.slice(0, metaCharactersMax) : ''
+
+/** The flags of `readClientVerdict` alone. */
+export const readClientFlags = ({ rasp_flags: sent }: Telemetry['scorer']): string[] =>
+  (Array.isArray(sent) ? sent.slice(0, clientFlagsMax) : [sent])
+    .filter((flag) => typeof flag === 'string')
+    .map((flag) => flag.slice(0, metaCharactersMax))
 
 /**
  * Reads the stored body of an accepted event, without validating it again.

@@ -14,8 +14,8 @@ import {
 import type { NumberedMoment } from './new-device.ts'
 import type { Moment } from './windowed-counts.ts'
 
-export const travelKilometres = 500
-export const travelKilometresPerHour = 1_000
+const travelKilometres = 500
+const travelKilometresPerHour = 1_000
 
 /** Half around the globe, 20,015 km, takes 20 hours at that speed: a longer window finds no more. */
 export const travelWindowMaxSeconds = 86_400

@@ -7,14 +7,12 @@
 import type { Policy } from '#shared/core/policies/policy.ts'
 import type { Reason } from '#shared/core/scoring/score.ts'
 import { isServerCategory } from '#shared/core/signals/signal-definition.ts'
+import {
+  readClientAction,
+  readClientScore,
+  type Telemetry,
+} from '#shared/core/telemetry/submission.ts'
 import type { Finding } from './correlation.ts'
-
-/** The client's own verdict as it was submitted. */
-export type ClientVerdict = {
-  rasp_score: number
-  rasp_action: string
-  rasp_flags: readonly string[]
-}
 
 /**
  * The difference of two scores, in whole points of 0..100.
@@ -27,11 +25,11 @@ export type ClientVerdict = {
  * - a fraction between 0 and 1, or at most 1 beside an action above ALLOW: a scale that ends at 1.
  * @param raspScore ours, 0..100
  */
-export function measureScoreMismatch(scorer: ClientVerdict, raspScore: number): number {
-  const own = scorer.rasp_score
+export function measureScoreMismatch(scorer: Telemetry['scorer'], raspScore: number): number {
+  const own = readClientScore(scorer)
   if (!(own >= 0 && own <= 100)) return 0
   if (own > 0 && own < 1) return 0
-  const action = scorer.rasp_action.trim().toUpperCase()
+  const action = readClientAction(scorer).trim().toUpperCase()
   if (action === '') return 0
   if (own <= 1 && (action === 'REVIEW' || action === 'BLOCK')) return 0
   return Math.round(Math.abs(own - raspScore))
@@ -53,7 +51,7 @@ const isSeenHere = (path: unknown): boolean =>
  * @returns null when the rule is off or the difference is not above its threshold
  */
 export function findScoreMismatch(
-  scorer: ClientVerdict,
+  scorer: Telemetry['scorer'],
   raspScore: number,
   { scoreMismatch: rule }: Pick<Policy, 'scoreMismatch'>,
 ): Finding | null {
@@ -68,7 +66,7 @@ export function findScoreMismatch(
       count: difference,
       threshold: rule.threshold,
       window: 'event',
-      client_score: scorer.rasp_score,
+      client_score: readClientScore(scorer),
     },
   }
 }

@@ -89,7 +89,7 @@ ${order}`
 }
 
 /** @returns the statement of a query without its total, as `toListSql` */
-export function toUncountedSql(query: AlertQuery): Sql {
+function toUncountedSql(query: AlertQuery): Sql {
   const { page, values } = toParts(query)
   return { name: toName(page), text: page, values }
 }

@@ -10,6 +10,7 @@ import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { invalidKey, Problem } from '#shared/core/http/problem.ts'
 import { type TenantScope, toSlugs } from '#shared/core/operators/roles.ts'
 import { lockActiveKey } from '#shared/io/api-keys/api-key-store.ts'
+import { claimByKey } from '#shared/io/approvals/claim-by-key.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import { alertColumns } from './alert-columns.ts'
 import { lockSequences } from './alert-lock.ts'
@@ -49,6 +50,10 @@ export function setDisposition(
       throw invalidKey()
     }
     if (row === null) return null
+    if (change.keyHash !== undefined && row.disposition !== change.disposition) {
+      const { keyHash, actor } = change
+      await claimByKey(tx, { kind: 'bulk', alerts: 1, tenantId: row.tenant_id, keyHash, actor })
+    }
     const { disposition, actor, note, atMs, expected = row.disposition } = change
     if (row.disposition !== disposition && row.disposition !== expected) {
       throw await toConflict(tx, row)
@@ -89,11 +94,13 @@ export function setListedDispositions(
     await lockSequences(tx, [tenantId])
     // After the wait for the lock, since the key can be removed during it.
     if (!(await lockActiveKey(tx, keyHash))) throw invalidKey()
-    const { rows } = await tx.query<{ alert_id: string }>(
-      'select alert_id from alerts where tenant_id = $1 and alert_id = any($2)',
+    const { rows } = await tx.query<{ alert_id: string; disposition: Disposition }>(
+      'select alert_id, disposition from alerts where tenant_id = $1 and alert_id = any($2)',
       [tenantId, alertIds.filter(canBeStored)],
     )
     const known = new Set(rows.map((row) => row.alert_id))
+    const alerts = rows.filter((row) => row.disposition !== disposition).length
+    if (alerts > 0) await claimByKey(tx, { kind: 'bulk', alerts, tenantId, keyHash, actor })
     const changed = await setDispositions(tx, {
       tenantId,
       alerts: [...known].map((alertId) => ({ alertId, disposition })),

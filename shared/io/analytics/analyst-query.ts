@@ -113,7 +113,7 @@ async function* toCsv(response: Response, form: CsvForm): AsyncGenerator<string,
       piece += toCsvRow(names, form)
     } else if (numeric === null) numeric = values.map((type) => isNumeric(String(type)))
     else {
-      const cells = values.map((value, at) => toCsvCell(value, numeric![at]!, form))
+      const cells = values.map((value, at) => toCsvCell(value, numeric![at]!))
       piece += toCsvRow(cells, form)
     }
     if (piece.length < csvCharacters) continue
@@ -126,8 +126,8 @@ async function* toCsv(response: Response, form: CsvForm): AsyncGenerator<string,
 const isNumeric = (type: string): boolean =>
   /^(?:Nullable\(|LowCardinality\()*(?:U?Int|Float|Decimal)/.test(type)
 
-function toCsvCell(value: unknown, isNumber: boolean, form: CsvForm): CsvCell {
-  if (value === null) return form === 'excel' ? '' : '\\N'
+function toCsvCell(value: unknown, isNumber: boolean): CsvCell {
+  if (value === null) return null
   if (typeof value === 'string') return isNumber ? { digits: value } : value
   return typeof value === 'number' ? value : JSON.stringify(value)
 }

@@ -5,7 +5,6 @@
  * commit order. Replicating a row again changes nothing.
  */
 import { operatorIdOf } from '#shared/io/alerts/alert-columns.ts'
-import { type Locks, withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 
 /** How far replication is. */
@@ -44,17 +43,8 @@ export type ReplicaRemoval = {
   id: string
 }
 
-/** The lock of a replication round. */
-export const replicationLock = 'replication'
-
-/**
- * Runs `work` between two rounds: the round before is in ClickHouse, the next one reads afterwards.
- * Erasure removes replicas in it.
- * @throws PostgresUnavailableError, or lockNotAvailable when a round takes too long
- */
-export async function withReplicationPaused<T>(locks: Locks, work: () => Promise<T>): Promise<T> {
-  return withNamedLock(locks, replicationLock, work)
-}
+/** The lease of a replication round. */
+export const replicationLease = 'replication'
 
 const clusterSql = '(select system_identifier::text from pg_control_system())'
 

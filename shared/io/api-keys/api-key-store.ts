@@ -41,18 +41,21 @@ export async function insertNamedKey(
     scopes: readonly ApiKeyScope[]
     stored: StoredKey
     createdBy: string
+    /** Of a key that two persons make. */
+    approvedBy: string | null
     most: number
   },
 ): Promise<ApiKeyView | 'full' | null> {
-  const { tenantId, name, scopes, stored, createdBy, most } = key
+  const { tenantId, name, scopes, stored, createdBy, approvedBy, most } = key
   await tx.query('select 1 from tenants where tenant_id = $1 for no key update', [tenantId])
   const present = await listNamedKeys(tx, tenantId)
   if (present.some((one) => one.name === name)) return null
   if (present.length >= most) return 'full'
   const { rows } = await tx.query<KeyRow>(
-    `insert into api_keys (key_hash, tenant_id, state, prefix, last4, name, scopes, created_by)
-     values ($1, $2, 'active', $3, $4, $5, $6, $7) returning ${columns}`,
-    [stored.hash, tenantId, stored.prefix, stored.last4, name, scopes, createdBy],
+    `insert into api_keys
+       (key_hash, tenant_id, state, prefix, last4, name, scopes, created_by, approved_by)
+     values ($1, $2, 'active', $3, $4, $5, $6, $7, $8) returning ${columns}`,
+    [...[stored.hash, tenantId, stored.prefix, stored.last4, name, scopes, createdBy], approvedBy],
   )
   return toView(rows[0]!)
 }

@@ -6,6 +6,7 @@
  */
 import { type GuardedKind, needsApproval } from '#shared/core/approvals/four-eyes.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import { includesRole, leastRoleOf, type Role, seesTenant } from '#shared/core/operators/roles.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { findFourEyes } from './four-eyes-store.ts'
@@ -25,6 +26,9 @@ export type GuardedChange = {
   actor: string
 }
 
+/** Of these a proposal stays as it was when another one is carried out. */
+const independentKinds = new Set<GuardedKind>(['bulk', 'bulk_undo', 'api_key', 'wide_list_entry'])
+
 /**
  * Lets a change pass, or not. Call it in the transaction of the change, before it.
  * @throws Problem approval_required; conflict when the proposal was ended meanwhile
@@ -36,7 +40,7 @@ export async function claimChange(tx: Queryable, change: GuardedChange): Promise
   } else {
     await endApproved(tx, change, approval)
   }
-  if (kind !== 'bulk' && kind !== 'bulk_undo') await voidOthers(tx, change)
+  if (!independentKinds.has(kind)) await voidOthers(tx, change)
 }
 
 /** Refuses a change before anything is written about it; `claimChange` decides. */
@@ -58,11 +62,43 @@ const approvalRequired = ({ tenantId, kind }: Pick<GuardedChange, 'tenantId' | '
       'administrator approves it, and then it is done.',
   )
 
-async function endApproved(
+/** As whom the bearer of the admin token acts. */
+const adminActor = 'admin'
+
+/**
+ * Both are persons who may make the change themselves now, whatever was so when it was proposed.
+ * The admin token counts for one only where the tenant wants no four eyes.
+ */
+async function requirePersons(
   tx: Queryable,
   { tenantId, kind }: GuardedChange,
+  emails: readonly string[],
+): Promise<void> {
+  const { rows } = await tx.query<{ email: string; role: Role; tenants: string[] | null }>(
+    `select email, role, tenants from operators
+     where email = any($1) and disabled_at is null for share`,
+    [emails],
+  )
+  const { enabled } = await findFourEyes(tx, tenantId)
+  for (const email of emails) {
+    if (email === adminActor && !enabled) continue
+    const found = rows.find((row) => row.email === email)
+    const may =
+      found !== undefined &&
+      includesRole(found.role, leastRoleOf(kind)) &&
+      seesTenant(found.tenants ?? 'all', tenantId)
+    if (may) continue
+    const detail = `${email} may not make this change now. Reject the proposal, and propose it anew.`
+    throw new Problem('forbidden', detail)
+  }
+}
+
+async function endApproved(
+  tx: Queryable,
+  change: GuardedChange,
   { proposalId, approvedBy }: Approval,
 ): Promise<void> {
+  const { tenantId, kind } = change
   const { rows } = await tx.query<{ author: string; reason: string }>(
     `update proposals
      set state = 'approved', ended_at = clock_timestamp(), ended_by = $4, sealed = null
@@ -73,6 +109,7 @@ async function endApproved(
   )
   const row = rows[0]
   if (row === undefined) throw new Problem('conflict', 'The proposal is not open any more.')
+  await requirePersons(tx, change, [row.author, approvedBy])
   await insertAudit(tx, {
     actor: approvedBy,
     tenantId,

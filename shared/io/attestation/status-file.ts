@@ -29,7 +29,7 @@ export type StatusFile = {
 }
 
 /** Where there is no file: nothing is known to be revoked. */
-export const noStatusFile: StatusFile = {
+const noStatusFile: StatusFile = {
   revoked: () => null,
   packed: () => null,
   warning: () => null,

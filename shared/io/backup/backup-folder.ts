@@ -12,8 +12,8 @@ export const backupParts = {
   streams: 'streams',
 } as const
 
-/** The named lock in Postgres that the backup of a local stack has while it is made. */
-export const backupLock = 'di backup'
+/** The lease that the backup of a local stack has while it is made. */
+export const backupLease = 'di backup'
 
 /** In the engine's data folder: where `BACKUP ... TO File()` may write and `RESTORE` may read. */
 export const clickhouseBackupFolder = 'backups'

@@ -5,6 +5,7 @@
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
+import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { manifestSchema, undecidedFromSchema } from './backup-folder.ts'
 
 export const serverBackupParts = {
@@ -12,6 +13,8 @@ export const serverBackupParts = {
   begun: 'begun.json',
   /** Of pg_dump. */
   postgres: 'postgres.dump',
+  /** Of `pg_restore --list`, made after the whole dump was read back. */
+  postgresList: 'postgres.list',
   streams: 'streams',
   /** Written last: a folder without it is not complete. */
   manifest: 'server-backup.json',
@@ -45,6 +48,23 @@ export const writeServerBackup = (folder: string, backup: ServerBackup): Promise
 /** @returns null when the folder has no complete backup */
 export const readServerBackup = (folder: string): Promise<ServerBackup | null> =>
   readJson(join(folder, serverBackupParts.manifest), serverManifestSchema)
+
+/**
+ * Compares the list of a dump with the tables of the database that it is of. A dump that broke off,
+ * or that a pg_dump of another version refused to make, has no list or lacks tables.
+ * @param list of `pg_restore --list`
+ * @returns tables without data in the dump
+ */
+export async function findUndumpedTables(postgres: Queryable, list: string): Promise<string[]> {
+  // Not partitions: months come and go while a backup is made.
+  const { rows } = await postgres.query<{ relname: string }>(
+    `select relname from pg_class
+     where relnamespace = 'public'::regnamespace and relkind = 'r' and not relispartition
+     order by relname`,
+  )
+  const tables = rows.map(({ relname }) => relname)
+  return tables.filter((table) => !list.includes(` TABLE DATA public ${table} `))
+}
 
 async function writeJson(path: string, value: object): Promise<void> {
   await writeFile(path, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 })

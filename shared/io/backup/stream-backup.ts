@@ -98,14 +98,17 @@ function toLine({ subject, headers: all, data }: JsMsg): Line {
  */
 export async function publishMessages(nats: Nats, file: string): Promise<number> {
   let count = 0
-  for await (const text of createInterface({ input: createReadStream(file) })) {
-    const { subject, headers: pairs, data } = JSON.parse(text) as Line
-    await nats.jetstream.publish(subject, Buffer.from(data, 'base64'), {
-      headers: toHeaders(pairs),
-    })
+  for await (const line of createInterface({ input: createReadStream(file) })) {
+    await publishMessage(nats, line)
     count++
   }
   return count
+}
+
+/** Publishes one message. @param line of `copyMessages` */
+export async function publishMessage(nats: Nats, line: string): Promise<void> {
+  const { subject, headers: pairs, data } = JSON.parse(line) as Line
+  await nats.jetstream.publish(subject, Buffer.from(data, 'base64'), { headers: toHeaders(pairs) })
 }
 
 function toHeaders(pairs: Line['headers']): MsgHdrs {

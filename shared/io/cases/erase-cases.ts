@@ -2,15 +2,16 @@
  * What an erasure leaves of cases. A case whose alerts are erased goes with the last of them; one
  * that is about the subject and has alerts of others by a merge becomes a case of these.
  */
+import { toJsonText } from '#shared/core/base/word-pattern.ts'
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
 /** Who is erased. */
 type Subject = { tenantId: string; kind: 'device' | 'user'; id: string }
 
-/** SQL: a saved view whose query names an id, as a filter or in the text of SQL. */
-const namesId = `tenant_id = $1 and strpos(query::text, $2) > 0`
-const toNamed = ({ tenantId, id }: Subject) => [tenantId, JSON.stringify(id).slice(1, -1)]
+/** SQL: a saved view that has an id in its name, or in its query as a filter or in SQL. */
+const namesId = `tenant_id = $1 and (strpos(query::text, $2) > 0 or strpos(name, $3) > 0)`
+const toNamed = ({ tenantId, id }: Subject) => [tenantId, toJsonText(id), id]
 
 /** Counts what `eraseCasesOf` would erase or rebuild. */
 export async function countCasesOf(

@@ -6,7 +6,7 @@
  */
 import type { Environment } from '#shared/core/tenants/credentials.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
-import { type CurrentWebhook, joinSecretBefore } from './read-webhooks.ts'
+import type { CurrentWebhook } from './read-webhooks.ts'
 import { secretLeaseMs } from './webhook-secret-lease.ts'
 import type { WebhookState } from './webhook-store.ts'
 
@@ -101,14 +101,12 @@ with queues as materialized (
   from claimed where claimed.probe and w.tenant_id = claimed.tenant_id
 )
 select c.*, t.environment, coalesce(w.state, 'off') as state, w.url, s.sealed,
-  b.sealed as sealed_before,
   (select ${secretLeaseMs} from webhook_secret_lease) as secret_lease_ms
 from claimed as c
 join tenants t using (tenant_id)
 left join webhooks w using (tenant_id)
 left join tenant_secrets s
-  on s.tenant_id = c.tenant_id and s.kind = 'webhook' and s.state = 'active'
-${joinSecretBefore('c')}`
+  on s.tenant_id = c.tenant_id and s.kind = 'webhook' and s.state = 'active'`
 
 /**
  * Settings of the delivery process's sessions. Every statement finds its rows by an index and in
@@ -138,7 +136,6 @@ type ClaimedRow = {
   state: WebhookState
   url: string | null
   sealed: string | null
-  sealed_before: string | null
   secret_lease_ms: number
 }
 
@@ -188,7 +185,6 @@ export async function claimDeliveries(
       state: row.state,
       url: row.url,
       sealedSecret: row.sealed,
-      sealedBefore: row.sealed_before,
     },
     secretLeaseMs: row.secret_lease_ms,
   }))

@@ -5,6 +5,7 @@
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { claimDeliveries } from './claim-deliveries.ts'
 import { countDue, findDueQueues } from './find-due-deliveries.ts'
+import { findFailingWebhooks } from './find-failing-webhooks.ts'
 import { readWebhooks } from './read-webhooks.ts'
 import { recordOutcomes, switchFailingOff } from './record-outcomes.ts'
 import { extendSecretLease } from './webhook-secret-lease.ts'
@@ -15,6 +16,7 @@ export const createDeliveryStore = (postgres: Postgres) => ({
   claimDeliveries: bind(postgres, claimDeliveries),
   findDueQueues: bind(postgres, findDueQueues),
   countDue: bind(postgres, countDue),
+  findFailingWebhooks: bind(postgres, findFailingWebhooks),
   readWebhooks: bind(postgres, readWebhooks),
   extendSecretLease: bind(postgres, extendSecretLease),
   recordOutcomes: bind(postgres, recordOutcomes),

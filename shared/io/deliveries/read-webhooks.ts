@@ -14,8 +14,6 @@ export type CurrentWebhook = {
   url: string | null
   /** Null while a rotation has switched the old secret off and the new one not yet on. */
   sealedSecret: string | null
-  /** The one before, as long as it signs beside it. */
-  sealedBefore: string | null
 }
 
 export type WebhooksRead = {
@@ -23,11 +21,6 @@ export type WebhooksRead = {
   /** How long after the read its secrets may sign. */
   secretLeaseMs: number
 }
-
-/** SQL: joins, as `b`, the secret that signs beside the active one of a tenant. */
-export const joinSecretBefore = (tenants: string): string =>
-  `left join tenant_secrets b
-     on b.tenant_id = ${tenants}.tenant_id and b.signs_until is not null and b.signs_until > now()`
 
 /** A tenant that no longer exists is not in the map. */
 export async function readWebhooks(
@@ -42,24 +35,21 @@ export async function readWebhooks(
     state: WebhookState
     url: string | null
     sealed: string | null
-    sealed_before: string | null
   }>({
     name: 'read-webhooks',
     text: `select ${secretLeaseMs} as secret_lease_ms, t.tenant_id, t.environment,
-             t.status = 'suspended' as suspended, coalesce(w.state, 'off') as state, w.url, s.sealed,
-             b.sealed as sealed_before
+             t.status = 'suspended' as suspended, coalesce(w.state, 'off') as state, w.url, s.sealed
            from webhook_secret_lease
            left join tenants t on t.tenant_id = any($1)
            left join webhooks w using (tenant_id)
            left join tenant_secrets s
-             on s.tenant_id = t.tenant_id and s.kind = 'webhook' and s.state = 'active'
-           ${joinSecretBefore('t')}`,
+             on s.tenant_id = t.tenant_id and s.kind = 'webhook' and s.state = 'active'`,
     values: [tenantIds],
   })
   const webhooks = new Map<string, CurrentWebhook>()
-  for (const { tenant_id, sealed, sealed_before, secret_lease_ms: _, ...row } of rows) {
+  for (const { tenant_id, sealed, secret_lease_ms: _, ...row } of rows) {
     if (tenant_id === null) continue
-    webhooks.set(tenant_id, { ...row, sealedSecret: sealed, sealedBefore: sealed_before })
+    webhooks.set(tenant_id, { ...row, sealedSecret: sealed })
   }
   return { webhooks, secretLeaseMs: rows[0]!.secret_lease_ms }
 }

@@ -88,6 +88,9 @@ const openMs = circuitOpenMs.map((ms) => `interval '${ms} milliseconds'`).join('
  * key in a subquery: a join that sorts afterwards is planned as a scan of the whole table, since
  * the delivery process's sessions avoid sorts. It locks only webhooks that fail, start to fail or
  * are about to be switched off: a healthy one is only read.
+ *
+ * A success ends a failure, and of several in one statement any does. While the circuit is open, or
+ * opens, only a probe that succeeds does: among many failures some requests always succeed.
  */
 const recordSql = `
 with outcomes as (
@@ -126,27 +129,34 @@ with outcomes as (
   select tenant_id, coalesce(url, off_url) as url, bool_or(ok) as ok,
     count(*) filter (where not ok) as failed, min(at) filter (where not ok) as failed_at,
     max(failure) as failure, bool_or(probe and not ok) as probe_failed,
+    coalesce(bool_or(probe and ok), false) as probe_ok,
     bool_or(open_circuit) as open_circuit,
     bool_or(off_url is not null) as is_off
   from recorded where url is not null or off_url is not null
   group by tenant_id, coalesce(url, off_url)
 ), locked_webhooks as (
-  select t.*, w.circuit_open_until from (select * from attempts_by_webhook order by tenant_id) as t
+  select t.*, w.circuit_open_until, opens, t.ok and not opens
+      and (t.probe_ok or w.circuit_open_until is null) as recovers
+  from (select * from attempts_by_webhook order by tenant_id) as t
   cross join lateral (
     select w.circuit_open_until from webhooks as w
     where w.tenant_id = t.tenant_id and w.url = t.url
-      and (w.failing_since is not null or not t.ok or t.is_off)
+      and (w.failing_since is not null or not t.ok or t.open_circuit or t.is_off)
     for update
   ) as w
+  cross join lateral (
+    select coalesce(t.open_circuit, false) and w.circuit_open_until is null as opens
+  )
 ), health as (
   update webhooks as w set
-    failing_since = case when not t.ok then coalesce(w.failing_since, t.failed_at) end,
-    failed_attempts = case when t.ok then 0 else w.failed_attempts + t.failed end,
-    last_failure = case when not t.ok then t.failure end,
-    failed_probes = case when t.ok then 0 else w.failed_probes + t.probe_failed::integer end,
+    failing_since = case when not t.recovers then coalesce(w.failing_since, t.failed_at) end,
+    failed_attempts = case when t.recovers then 0 else w.failed_attempts + t.failed end,
+    last_failure = case when not t.recovers then coalesce(t.failure, w.last_failure) end,
+    failed_probes =
+      case when t.recovers then 0 else w.failed_probes + t.probe_failed::integer end,
     circuit_open_until = case
-      when t.ok then null
-      when t.probe_failed or (t.open_circuit and w.circuit_open_until is null) then now() +
+      when t.recovers then null
+      when t.opens or t.probe_failed then now() +
         (array[${openMs}])[least(w.failed_probes + t.probe_failed::integer, $19::integer) + 1]
       else w.circuit_open_until end
   from locked_webhooks as t where w.tenant_id = t.tenant_id and t.ok is not null

@@ -2,7 +2,8 @@
  * Erases the alerts of a device or a user with their history and notes, their deliveries and
  * attempts, whose bodies name it too, bulk changes whose filter is its id, its entries on the allow
  * and deny lists, labels of it, its sessions and its events, corrections of its phone, its cases,
- * and saved views, proposals and kept answers that hold its id. The counters move in the same
+ * and saved views, proposals and kept answers that hold its id, and takes it out of the evidence of
+ * other devices' alerts. The counters move in the same
  * transaction, so a total stays exact; `seq` of the other alerts stays what it is, so an erasure
  * leaves gaps in it.
  */
@@ -16,6 +17,7 @@ import { countListEntriesOf, removeListEntriesOf } from '#shared/io/lists/list-s
 import { countErasableLabels, eraseLabels } from '#shared/io/outcomes/label-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
+import { forgetInEvidence } from './forget-in-evidence.ts'
 
 type ErasableAlerts = {
   subject: ErasureSubject
@@ -142,7 +144,9 @@ export async function eraseAlerts(db: Session, erasable: ErasableAlerts): Promis
     await removeListEntriesOf(tx, subject)
     await removeProposalsOf(tx, toNamed(subject))
     const { tenantId, kind, id } = subject
-    if (kind === 'device') await removeCorrectionsOf(tx, { tenantId, deviceId: id })
+    if (kind !== 'device') return
+    await removeCorrectionsOf(tx, { tenantId, deviceId: id })
+    await forgetInEvidence(tx, { tenantId, deviceId: id })
   })
   await db.transaction(async (tx) => {
     await preferKeyLookups(tx)
@@ -206,16 +210,3 @@ select $1, date_bin('1 hour', created_at, 'epoch'), disposition, action, -count(
 from erased group by 2, 3, 4
 on conflict (tenant_id, hour, disposition, decision)
 do update set alert_count = counts.alert_count + excluded.alert_count`
-
-/**
- * @returns rows of the tenant's audit log that hold the id in an operator's words: the log is
- *   append-only, so they stay
- */
-export async function countAuditMentions(db: Queryable, subject: ErasureSubject): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
-    `select count(*) as n from audit_log
-     where tenant_id = $1 and (strpos(before::text, $2) > 0 or strpos(after::text, $2) > 0)`,
-    [subject.tenantId, JSON.stringify(subject.id).slice(1, -1)],
-  )
-  return rows[0]!.n
-}

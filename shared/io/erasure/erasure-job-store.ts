@@ -8,8 +8,9 @@ import { type Approval, claimChange } from '#shared/io/approvals/claim-change.ts
 import type { Sealer } from '#shared/io/keys/console-keys.ts'
 import { toHeadSql, UnsealError } from '#shared/io/keys/sealed-secrets.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
-import type { Postgres, Queryable, Session } from '#shared/io/postgres/postgres.ts'
+import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import { type ErasureSubject, toSubjectSha256 } from './erasure-subject.ts'
+import type { KeptMentions } from './mentions.ts'
 
 /** In the order in which they are erased. */
 export const erasureStores = ['postgres', 'streams', 'clickhouse'] as const
@@ -18,12 +19,6 @@ export type StoreState = 'waiting' | 'erasing' | 'erased'
 export type ErasureProgress = Record<Store, StoreState>
 /** What each store held before, by table or stream; a store is missing until it was counted. */
 export type CountsBefore = Partial<Record<Store, Record<string, number>>>
-
-/** What remains of the id: events of other devices or users may have it in a free field. */
-type KeptMentions = {
-  /** Null when there are too many bodies to search. */
-  events: number | null
-}
 
 export type ErasureReceipt = {
   tenant_id: string
@@ -96,7 +91,7 @@ const toView = (row: Row): Erasure => ({
  * @throws Problem approval_required where the tenant wants four eyes
  */
 export function requestErasure(
-  postgres: Postgres,
+  postgres: Session,
   sealer: Sealer,
   wanted: {
     erasureId: string

@@ -33,8 +33,9 @@ import {
   rebuildIdentityKeys,
   toKeyConditions,
 } from './erasure-identity-store.ts'
-import { type CountMentions, createCountMentions } from './erasure-mentions-store.ts'
 import type { ErasureSubject } from './erasure-subject.ts'
+import { forgetInStoredEvidence } from './forget-in-evidence.ts'
+import { type CountMentions, createCountMentions } from './mentions-in-clickhouse.ts'
 import { dropOldParts } from './old-parts.ts'
 import {
   rebuildDevices,
@@ -91,7 +92,7 @@ export type ErasureStore = {
   eraseExpectedAlerts: (tenantId: string, alertIds: readonly string[]) => Promise<void>
   /**
    * Erases copies of alerts, deliveries and corrections of phones, once they are gone from Postgres
-   * and none is copied.
+   * and none is copied, and takes a device out of what was decided of others.
    */
   eraseReplicas: (traces: ErasureTraces) => Promise<void>
   /**
@@ -153,10 +154,10 @@ export function createErasureStore(clickhouse: Clickhouse): ErasureStore {
           await mutate(clickhouse, traces, table, condition)
         }
       }
-      const { phone_corrections_replica: corrections } = toConditions(traces).where
-      if (corrections !== none) {
-        await mutate(clickhouse, traces, 'phone_corrections_replica', corrections)
-      }
+      if (traces.subject.kind !== 'device') return
+      const { is, phone_corrections_replica: corrections } = toConditions(traces).where
+      await mutate(clickhouse, traces, 'phone_corrections_replica', corrections)
+      await forgetInStoredEvidence(clickhouse, traces.subject.tenantId, is)
     },
     rebuild: (traces) => rebuild(clickhouse, traces),
     forgetHourlyCounts: (tenantId) => forgetHourlyCounts(clickhouse, tenantId),

@@ -6,7 +6,7 @@
  */
 import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { headers, type MsgHdrs } from 'nats'
+import { headers, type JsMsg, type MsgHdrs } from 'nats'
 import { listElements } from '#shared/core/telemetry/event-batch.ts'
 import { deadLetterStream, deadLetterSubject } from '#shared/core/telemetry/nats-names.ts'
 import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-streams.ts'
@@ -106,6 +106,19 @@ export async function eraseDeadLetters(nats: Nats, subject: ErasureSubject): Pro
   return found.length
 }
 
+/** Letters of the tenant about others that name the subject. */
+export async function countDeadLetterMentions(
+  nats: Nats,
+  { tenantId, id }: ErasureSubject,
+): Promise<number> {
+  const last = await findLastSequence(nats, deadLetterStream, deadLetterSubject)
+  let count = 0
+  await readMessages(nats, deadLetterStream, last, ({ data }) => {
+    if (hasTexts(Buffer.from(data), [id, `"${tenantId}"`])) count++
+  })
+  return count
+}
+
 type Found = {
   sequence: number
   /** Elements about others, as they are in the message where edges write it so. */
@@ -131,7 +144,6 @@ async function findLastSequence(nats: Nats, stream: string, subject: string): Pr
  */
 const messagesMax = 28
 
-/** Reads a stream from its beginning up to a sequence. */
 async function findMessages(
   nats: Nats,
   stream: string,
@@ -139,8 +151,22 @@ async function findMessages(
   subject: ErasureSubject,
 ): Promise<Found[]> {
   const found: Found[] = []
+  await readMessages(nats, stream, lastSequence, ({ data, seq, headers: about }) => {
+    const rest = findRest(data, subject)
+    if (rest !== null) found.push({ sequence: seq, rest, about })
+  })
+  return found
+}
+
+/** Reads a stream from its beginning up to a sequence. */
+async function readMessages(
+  nats: Nats,
+  stream: string,
+  lastSequence: number,
+  onMessage: (message: JsMsg) => void,
+): Promise<void> {
   const { state } = await nats.manager.streams.info(stream)
-  if (lastSequence === 0 || state.first_seq > lastSequence) return found
+  if (lastSequence === 0 || state.first_seq > lastSequence) return
   const consumer = await nats.jetstream.consumers.get(stream)
   const messages = await consumer.consume({ max_messages: messagesMax })
   let heardMs = performance.now()
@@ -151,10 +177,7 @@ async function findMessages(
   try {
     for await (const message of messages) {
       heardMs = performance.now()
-      if (message.seq <= lastSequence) {
-        const rest = findRest(message.data, subject)
-        if (rest !== null) found.push({ sequence: message.seq, rest, about: message.headers })
-      }
+      if (message.seq <= lastSequence) onMessage(message)
       complete = message.seq >= lastSequence
       if (complete) break
     }
@@ -164,7 +187,6 @@ async function findMessages(
     await consumer.delete().catch(() => false)
   }
   if (!complete) throw new Error(`stream ${stream} could not be read to its end`)
-  return found
 }
 
 /**
@@ -180,7 +202,7 @@ function findRest(data: Uint8Array, subject: ErasureSubject): Uint8Array[] | nul
   try {
     value = JSON.parse(bytes.toString('utf8'))
   } catch {
-    return named && bytes.includes(`"${subject.tenantId}"`) ? [] : null
+    return hasTexts(bytes, [subject.id, `"${subject.tenantId}"`]) ? [] : null
   }
   const elements = Array.isArray(value) ? value : [value]
   const own = elements.map((element) => isOfSubject(element, subject))
@@ -190,6 +212,19 @@ function findRest(data: Uint8Array, subject: ErasureSubject): Uint8Array[] | nul
     own[index] ? [] : [written?.[index] ?? Buffer.from(JSON.stringify(element))],
   )
 }
+
+/** Whether bytes have texts: as they are, without escapes, or without those of a text within it. */
+function hasTexts(bytes: Buffer, texts: readonly string[]): boolean {
+  const plain = bytes.toString('utf8')
+  const once = withoutEscapes(plain)
+  const readings = [plain, once, withoutEscapes(once)]
+  return texts.every((text) => readings.some((reading) => reading.includes(text)))
+}
+
+const withoutEscapes = (text: string): string =>
+  text.replace(/\\(?:u([0-9a-fA-F]{4})|(.))/gs, (_, hex?: string, sign?: string) =>
+    hex === undefined ? sign! : String.fromCharCode(Number.parseInt(hex, 16)),
+  )
 
 async function keepRest(nats: Nats, rest: Uint8Array[], about: MsgHdrs | undefined): Promise<void> {
   const data = Buffer.from(`[${rest.map((element) => Buffer.from(element)).join()}]`)

@@ -83,6 +83,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const refusals = options.refusals ?? createRefusalLog(log)
   const addresses = createClientAddresses(options.trustedProxies ?? [])
   const { rewriteUrl } = options
+  const noteOutage = createOutageLog(log)
   const countFraming = createFramingCounter(metrics)
   const shell: Shell = { refusals, addresses, countFraming, isOver: () => false }
   const note = (request: FastifyRequest, status: number, seconds: number) => {
@@ -115,7 +116,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     routerOptions: { maxParamLength: pathPartCharactersMax, querystringParser: parseQuery },
     clientErrorHandler: createClientErrorHandler(metrics, refusals),
     frameworkErrors: (error, request, reply) => {
-      const problem = toProblem(error, log)
+      const problem = toProblem(error, log, noteOutage)
       endIfUnread(reply.raw)
       sendProblem(reply as FastifyReply, problem)
       note(request, problemStatus(problem.code), 0)
@@ -146,7 +147,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   })
   endUnreadRequests(app)
   app.setErrorHandler((error: FastifyError, request, reply) => {
-    const problem = toProblem(error, request.log)
+    const problem = toProblem(error, request.log, noteOutage)
     return sendProblem(reply, problem)
   })
   addUnroutedAnswers(app, sendProblem, options)
@@ -187,12 +188,37 @@ const codeOfFastify: Record<string, ProblemCode> = {
   FST_ERR_MAX_PARAM_LENGTH: 'uri_too_long',
 }
 
-/** Converts any error to a problem. An unexpected error becomes a 500 and is logged. */
-export function toProblem(error: unknown, log: Log | { error: Log['error'] }): Problem {
+type ErrorLog = { error: Log['error'] }
+
+/** How often the cause of an outage is logged; the refusal log has a line for each request. */
+const outageEveryMs = 10_000
+
+/** @returns a function that logs a problem's cause, unless one of the same message was just logged */
+export function createOutageLog(log: ErrorLog): (problem: Problem) => void {
+  // The messages are those in our code.
+  const loggedMs = new Map<string, number>()
+  return ({ message, cause }) => {
+    const nowMs = performance.now()
+    if (nowMs - (loggedMs.get(message) ?? Number.NEGATIVE_INFINITY) < outageEveryMs) return
+    loggedMs.set(message, nowMs)
+    log.error({ err: cause }, message)
+  }
+}
+
+/**
+ * Converts any error to a problem. An unexpected error becomes a 500 and is logged.
+ * @param noteOutage called for a problem that a server which is away has caused
+ */
+export function toProblem(
+  error: unknown,
+  log: ErrorLog,
+  noteOutage = createOutageLog(log),
+): Problem {
   if (error instanceof Problem) {
-    // A refusal for lack of capacity has no cause, and the refusal log has a line for it.
-    const isRefusal = error.code === 'unavailable' && error.cause === undefined
-    if (problemStatus(error.code) >= 500 && !isRefusal) {
+    if (error.code === 'unavailable') {
+      // A refusal for lack of capacity has no cause, and the refusal log has a line for it.
+      if (error.cause !== undefined) noteOutage(error)
+    } else if (problemStatus(error.code) >= 500) {
       log.error({ err: error.cause ?? error }, error.message)
     }
     return error

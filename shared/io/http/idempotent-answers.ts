@@ -4,6 +4,7 @@
  */
 import { dayMs } from '#shared/core/base/instants.ts'
 import { idempotentAnswersMax } from '#shared/core/base/limits/http.ts'
+import { toJsonText, toWordPattern } from '#shared/core/base/word-pattern.ts'
 import { Problem } from '#shared/core/http/problem.ts'
 import type { Postgres, Queryable, Session } from '#shared/io/postgres/postgres.ts'
 
@@ -82,8 +83,10 @@ async function lockKey(tx: Queryable, { tenantId, actor, key }: OnceCall): Promi
 async function requireRoom(tx: Queryable, owner: readonly string[]): Promise<void> {
   const { rows } = await tx.query<{ kept: number }>(
     `select count(*)::int as kept from (
-       select 1 from idempotent_answers where tenant_id = $1 and actor = $2 limit $3) as kept`,
-    [...owner, idempotentAnswersMax],
+       select from idempotent_answers where tenant_id = $1 and actor = $2
+         and created_at > clock_timestamp() - $4 * interval '1 millisecond'
+       limit $3) as kept`,
+    [...owner, idempotentAnswersMax, keptMs],
   )
   if (rows[0]!.kept < idempotentAnswersMax) return
   const detail = `At most ${idempotentAnswersMax} idempotency keys are kept for a day.`
@@ -123,15 +126,6 @@ export async function eraseAnswers(db: Queryable, tenantId: string, id: string):
   await db.query(
     `delete from idempotent_answers
      where tenant_id in ($1, '') and strpos(answer, $2) > 0 and answer ~ $3`,
-    [tenantId, inJson(id), toWordPattern(id)],
+    [tenantId, toJsonText(id), toWordPattern(toJsonText(id))],
   )
-}
-
-const inJson = (text: string): string => JSON.stringify(text).slice(1, -1)
-
-/** A regular expression of Postgres: the id in JSON, not as a part of a longer word. */
-function toWordPattern(id: string): string {
-  const literal = inJson(id).replace(/[!-/:-@[-`{-~]/g, '\\$&')
-  // The letters of an escape, such as a line end, belong to no word.
-  return `(^|[^[:alnum:]_-]|\\\\([bfnrt]|u[0-9a-f]{4}))${literal}($|[^[:alnum:]_-])`
 }

@@ -2,6 +2,7 @@
  * The internal listener of a process: `/healthz` (alive), `/readyz` (ready to work) and `/metrics`
  * (Prometheus text). It is a separate server, so it answers when the public one is full.
  * `/readyz?exclude=NAME` counts a check as a warning, for balancers whose traffic does not need it.
+ * `/metrics` has the outcome of every check as well, so that an alert rule can tell what fails.
  */
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { internalConnectionsMax } from '#shared/core/base/limits/http.ts'
@@ -9,7 +10,7 @@ import { Problem } from '#shared/core/http/problem.ts'
 import type { Listen } from '#shared/io/process/config.ts'
 import type { Lifecycle } from '#shared/io/process/lifecycle.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import type { MetricsPage } from '#shared/io/process/metrics.ts'
+import type { Metrics, MetricsPage } from '#shared/io/process/metrics.ts'
 import { within } from '#shared/io/process/pause.ts'
 import { toAddress } from './client-address.ts'
 import { endUnreadRequests, listen, toProblem } from './http-server.ts'
@@ -21,7 +22,7 @@ export type ReadyCheck = () => Promise<string | null> | string | null
 
 type InternalOptions = {
   log: Log
-  metrics: { registry: MetricsPage }
+  metrics: Pick<Metrics, 'gauge'> & { registry: MetricsPage }
   /** Named checks of what this process needs to do its job. */
   readyChecks: Record<string, ReadyCheck>
   /** Checks whose failure is shown to operators while the process stays ready. */
@@ -38,6 +39,7 @@ const checkLimitMs = 1_000
 /** Creates the server; it does not listen yet. */
 export function createInternalServer(options: InternalOptions): FastifyInstance {
   const { log, metrics, readyChecks, stopping } = options
+  countFailing(options)
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -114,6 +116,19 @@ async function runChecks(checks: Record<string, ReadyCheck>): Promise<Record<str
   }
   await Promise.all(Object.entries(checks).map(run))
   return found
+}
+
+/** A gauge of each check of `/readyz`, warnings included. They run once more at every scrape. */
+function countFailing({ metrics, readyChecks, warnings = {} }: InternalOptions): void {
+  const names = Object.keys({ ...readyChecks, ...warnings })
+  metrics.gauge('di_check_failing', '1 while this check of /readyz fails or warns', {
+    labels: ['check'],
+    async collect() {
+      const found = await Promise.all([readyChecks, warnings].map(runChecks))
+      const failing = Object.assign({}, ...found) as object
+      for (const check of names) this.set({ check }, Object.hasOwn(failing, check) ? 1 : 0)
+    },
+  })
 }
 
 const isEmpty = (record: object): boolean => Object.keys(record).length === 0

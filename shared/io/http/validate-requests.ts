@@ -6,7 +6,12 @@ import type { FastifySchemaCompiler } from 'fastify'
 import type { z } from 'zod'
 import { describeFault } from '#shared/core/http/fault-messages.ts'
 import { Problem, type ProblemCode } from '#shared/core/http/problem.ts'
-import { checkQuery, faultsListedMax, type ParsedQuery } from '#shared/core/http/query-string.ts'
+import {
+  checkQuery,
+  faultsListedMax,
+  nulFault,
+  type ParsedQuery,
+} from '#shared/core/http/query-string.ts'
 
 const parts: Record<string, { code: ProblemCode; detail: string }> = {
   body: { code: 'invalid_body', detail: 'The request body is not valid.' },
@@ -23,6 +28,10 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, ht
   if (httpPart === 'querystring') return (query: ParsedQuery) => checkQuery(query, schema)
   const part = httpPart ?? 'body'
   return (value: unknown) => {
+    const nul = part === 'params' ? findNul(value as Record<string, string>) : undefined
+    if (nul !== undefined) {
+      return { error: new Problem('invalid_path', parts.params!.detail, { errors: [nul] }) }
+    }
     const parsed = schema.safeParse(value, { error: describeFault })
     if (parsed.success) return { value: parsed.data }
     const { code, detail } = parts[part] ?? { code: 'malformed_request', detail: 'Not valid.' }
@@ -36,6 +45,11 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, ht
     }))
     return { error: new Problem(code, detail, { errors }) }
   }
+}
+
+function findNul(params: Record<string, string>) {
+  const found = Object.entries(params).find(([, value]) => value.includes('\0'))
+  return found && { path: found[0], message: nulFault }
 }
 
 /** Of a body that can have two forms, the faults of the one that it has. */

@@ -20,6 +20,7 @@ export async function readDenied(
            where kind = 'device' and list = 'deny'`,
     values: [installs.map(({ tenantId }) => tenantId), installs.map(({ deviceId }) => deviceId)],
   })
+  if (rows.length === 0) return () => false
   const entries = new Map(
     rows.map((row) => [toName({ tenantId: row.tenant_id, deviceId: row.id }), row]),
   )

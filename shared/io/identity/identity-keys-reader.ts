@@ -10,12 +10,10 @@ import {
 } from '#shared/core/base/limits/entities.ts'
 import { type KeyedTraits, listKeys } from '#shared/core/identity/comparison.ts'
 import {
+  countHolders,
   fromSample,
-  type Holders,
   isSampled,
   type NewInstall,
-  toHolders,
-  toHoldersMax,
 } from '#shared/core/identity/decide-link.ts'
 import { readTraits, toInstallKey } from '#shared/core/identity/install-traits.ts'
 import { toHash } from '#shared/core/velocity/key-hash.ts'
@@ -93,56 +91,59 @@ export type OffsetSpan = { firstOffset: number; lastOffset: number }
 /** How many were before the span, and the stream offsets of those in it, ascending. */
 type Counted = { before: number; inSpan: number[] }
 
+/** An install with a key, and the first offset that it had it at. */
+export type Holder = { streamOffset: number; deviceId: string }
+
 /** Who had keys, as of any offset in the span that they were read for. */
 export type KeyHolders = {
-  holdersOf: (key: PlacedKey, streamOffset: number) => Holders
+  /** How many installs had a key before an offset, and whether they are few. */
+  count: (key: PlacedKey, streamOffset: number) => { count: number; areFew: boolean }
+  /** The latest ones before the span, and the first in it, in the order of the stream. */
+  list: (key: PlacedKey) => readonly Holder[]
   /** By the sample; 0 where it has none. */
   countInstalls: (tenantId: string, streamOffset: number) => number
-  has: (key: PlacedKey) => boolean
+  /** Reads some keys: `heldKeysQueryMax` of them at most. */
   add: (keys: readonly PlacedKey[]) => Promise<void>
 }
 
-/** The first installs with a key, in the order of the stream. */
-type Exact = Counted & { offsets: number[]; deviceIds: string[] }
+type Exact = Counted & { holders: Holder[] }
 
 const none: Counted = { before: 0, inSpan: [] }
-const nobody: Exact = { ...none, offsets: [], deviceIds: [] }
+const noHolders: Exact = { ...none, holders: [] }
 
-/** Reads keys as they are added. */
-export function createKeyHolders(clickhouse: Clickhouse, span: OffsetSpan): KeyHolders {
-  const asked = new Set<string>()
+/**
+ * Reads keys as they are added.
+ * @param latest of a key so many installs are listed that had it before the span
+ */
+export function createKeyHolders(
+  clickhouse: Clickhouse,
+  span: OffsetSpan,
+  latest: number,
+): KeyHolders {
   const sampled = new Map<string, Counted>()
   const exact = new Map<string, Exact>()
   const countSampled = (name: string, streamOffset: number) =>
     countBefore(sampled.get(name) ?? none, streamOffset)
   return {
-    has: ({ name }) => asked.has(name),
     countInstalls: (tenantId, streamOffset) =>
       fromSample(countSampled(nameOf(tenantId, allInstallsHash), streamOffset)),
-    holdersOf: (key, streamOffset) => {
-      const { offsets, deviceIds, ...counted } = exact.get(key.name) ?? nobody
-      const count = () =>
-        offsets.length < toHoldersMax(key)
-          ? countBelow(offsets, streamOffset)
-          : countBefore(counted, streamOffset)
-      const sampled = countSampled(key.name, streamOffset)
-      return toHolders(key, { sampled, count }, (most) => deviceIds.slice(0, most))
-    },
+    count: (key, streamOffset) =>
+      countHolders(key, {
+        sampled: countSampled(key.name, streamOffset),
+        countAll: () => countBefore(exact.get(key.name) ?? none, streamOffset),
+      }),
+    list: ({ name }) => (exact.get(name) ?? noHolders).holders,
     add: async (keys) => {
-      for (let at = 0; at < keys.length; at += identityQueryMax) {
-        const some = keys.slice(at, at + identityQueryMax)
-        for (const { name } of some) asked.add(name)
-        const samples = await onNodesOf(clickhouse, some, toTenantShard, (node, nodeKeys) =>
-          querySampled(node, nodeKeys, span),
-        )
-        for (const [name, counted] of samples.flat()) sampled.set(name, counted)
-        // Of those with very many the sample is enough.
-        const few = some.filter(({ name }) => !isSampled(sampled.get(name)?.before ?? 0))
-        const found = await onNodesOf(clickhouse, few, toTenantShard, (node, nodeKeys) =>
-          queryHolders(node, nodeKeys, span),
-        )
-        for (const [name, holders] of found.flat()) exact.set(name, holders)
-      }
+      const samples = await onNodesOf(clickhouse, keys, toTenantShard, (node, nodeKeys) =>
+        querySampled(node, nodeKeys, span),
+      )
+      for (const [name, counted] of samples.flat()) sampled.set(name, counted)
+      // Of those with very many the sample is enough.
+      const few = keys.filter(({ name }) => !isSampled(sampled.get(name)?.before ?? 0))
+      const found = await onNodesOf(clickhouse, few, toTenantShard, (node, nodeKeys) =>
+        queryHolders(node, nodeKeys, span, latest),
+      )
+      for (const [name, holders] of found.flat()) exact.set(name, holders)
     },
   }
 }
@@ -204,12 +205,14 @@ async function querySampled(
   ])
 }
 
-type HoldersRow = [...SampledRow, firsts: [streamOffset: number | string, deviceId: string][]]
+type HolderCell = [streamOffset: number | string, deviceId: string]
+type HoldersRow = [...SampledRow, before: HolderCell[], inSpan: HolderCell[]]
 
 async function queryHolders(
   node: ClickhouseNode,
   keys: PlacedKey[],
   { firstOffset, lastOffset }: OffsetSpan,
+  latest: number,
 ): Promise<[name: string, holders: Exact][]> {
   if (keys.length === 0) return []
   const tenants = tenantsIn(new Set(keys.map(({ tenantId }) => tenantId)))
@@ -217,7 +220,9 @@ async function queryHolders(
   const result = await node.query({
     query: `
       select tenant_id, toString(key_hash), ${countedInSpan},
-        arraySlice(arraySort(groupArray((first, device_id))), 1,
+        arraySlice(arrayReverseSort(groupArrayIf((first, device_id), first < {first:UInt64})),
+          1, {latest:UInt32}),
+        arraySlice(arraySort(groupArrayIf((first, device_id), first >= {first:UInt64})), 1,
           if(${hashIn('key_hash', personal)}, {personal_max:UInt32}, {trait_max:UInt32}))
       from (
         select tenant_id, key_hash, device_id, min(stream_offset) as first
@@ -230,6 +235,7 @@ async function queryHolders(
       ...tenants.params,
       first: firstOffset,
       last: lastOffset,
+      latest,
       personal_max: personalHoldersMax,
       trait_max: traitHoldersMax,
     },
@@ -238,13 +244,15 @@ async function queryHolders(
     format: 'JSONCompactEachRow',
   })
   const rows = await result.json<HoldersRow>()
-  return rows.map(([tenantId, keyHash, before, inSpan, firsts]) => [
+  return rows.map(([tenantId, keyHash, before, inSpan, latestBefore, firstInSpan]) => [
     nameOf(tenantId, keyHash),
     {
       before: Number(before),
       inSpan: inSpan.map(Number),
-      offsets: firsts.map(([first]) => Number(first)),
-      deviceIds: firsts.map(([, deviceId]) => deviceId),
+      holders: [...latestBefore.reverse(), ...firstInSpan].map(([first, deviceId]) => ({
+        streamOffset: Number(first),
+        deviceId,
+      })),
     },
   ])
 }

@@ -61,7 +61,7 @@ async function readVersions(
 }
 
 /** How far ahead a version holds when it is written. */
-export const validAfterMs = hourMs
+const validAfterMs = hourMs
 
 /** @returns tenants without a version that was written since an instant */
 export async function listWithoutVersion(db: Queryable, sinceMs: number): Promise<string[]> {

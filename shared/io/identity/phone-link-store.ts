@@ -40,6 +40,7 @@ const columnWriters = {
   confidence: (writer, { confidence }) => writer.float32(confidence),
   evidence: (writer, { evidence }) => writer.string(JSON.stringify(evidence)),
   identifiers_shared: (writer, { identifiersShared }) => writer.uint8(identifiersShared ? 1 : 0),
+  is_compared: (writer, { isCompared }) => writer.uint8(isCompared ? 1 : 0),
   installs: (writer, { installs }) => writer.strings(installs),
   parameters_version: (writer, { parametersVersion }) => writer.uint32(parametersVersion),
   stream_offset: (writer, { streamOffset }) => writer.int64(streamOffset),
@@ -75,6 +76,7 @@ type LinkRow = [
   possibleConfidence: number,
   confidence: number,
   identifiersShared: boolean | number,
+  isCompared: boolean | number,
   installs: string[],
   parametersVersion: number,
   streamOffset: number | string,
@@ -93,8 +95,11 @@ export async function readLinks(
     for (const link of found.flat()) {
       const name = toName(link)
       const known = links.get(name)
-      // Not merged yet: the first counts.
-      if (known === undefined || link.streamOffset < known.streamOffset) links.set(name, link)
+      // Not merged yet: the first counts, as it was compared.
+      const isBefore = known === undefined || link.streamOffset < known.streamOffset
+      if (isBefore || (link.streamOffset === known.streamOffset && link.isCompared)) {
+        links.set(name, link)
+      }
     }
   }
   return links
@@ -106,8 +111,8 @@ async function queryLinks(node: ClickhouseNode, installs: InstallName[]): Promis
   const result = await node.query({
     query: `
       select tenant_id, device_id, phone_id, toString(kind), possible_phone_id,
-        possible_confidence, confidence, identifiers_shared, installs, parameters_version,
-        stream_offset, toUnixTimestamp64Milli(received_at)
+        possible_confidence, confidence, identifiers_shared, is_compared, installs,
+        parameters_version, stream_offset, toUnixTimestamp64Milli(received_at)
       from phone_links
       where ${tenants.text}
         and device_id in ${quoteTexts(installs.map(({ deviceId }) => deviceId))}`,
@@ -121,7 +126,8 @@ async function queryLinks(node: ClickhouseNode, installs: InstallName[]): Promis
 
 function toLink(row: LinkRow): PhoneLink {
   const [tenantId, deviceId, phoneId, kind, possiblePhoneId, ofPossible, confidence, ...more] = row
-  const [identifiersShared, installs, parametersVersion, streamOffset, receivedAtMs] = more
+  const [identifiersShared, isCompared, installs, parametersVersion, streamOffset, receivedAtMs] =
+    more
   const possible =
     possiblePhoneId === ''
       ? null
@@ -134,6 +140,7 @@ function toLink(row: LinkRow): PhoneLink {
     possible,
     confidence: Math.fround(confidence),
     identifiersShared: Boolean(identifiersShared),
+    isCompared: Boolean(isCompared),
     installs,
     parametersVersion,
     streamOffset: Number(streamOffset),

@@ -180,7 +180,7 @@ export function createPhoneStore(
       readAll<SeenRow>(seenSql, { tenant: tenantId, ids: shown }),
       readAll<UserRow>(usersSql, { tenant: tenantId, ids: shown }),
     ])
-    const installs = toInstalls(links, seen, correctedIds)
+    const installs = toInstalls(links, seen, { phoneId, correctedIds })
     if (installs.length === 0) return null
     const installsTotal = countInstalls(phoneId, counts.get(phoneId) ?? 0, ofPhone)
     return {
@@ -206,16 +206,19 @@ type SeenRow = [
   ...[deviceId: string, firstMs: number | string, lastMs: number | string, riskScore: number],
 ]
 
-/** Installs whose events are erased, or not stored yet, are left out. */
+/**
+ * Installs whose events are erased, or not stored yet, are left out, and one that was the first of
+ * the phone until it was compared.
+ */
 function toInstalls(
   links: ReadonlyMap<string, StoredLink>,
   seen: readonly SeenRow[],
-  correctedIds: ReadonlySet<string>,
+  { phoneId, correctedIds }: { phoneId: string; correctedIds: ReadonlySet<string> },
 ): PhoneInstall[] {
   const installs = seen.flatMap(([deviceId, firstMs, lastMs, peakRiskScore]) => {
     const link = links.get(deviceId)
-    if (link === undefined) return []
     const isCorrected = correctedIds.has(deviceId)
+    if (link === undefined || (link.phoneId !== phoneId && !isCorrected)) return []
     const [firstSeenAtMs, lastSeenAtMs] = [Number(firstMs), Number(lastMs)]
     return [{ ...link, isCorrected, firstSeenAtMs, lastSeenAtMs, peakRiskScore }]
   })

@@ -7,7 +7,7 @@ import { correctLinks, type LinkAt } from './corrected-links.ts'
 import { readDenied } from './denied-installs-store.ts'
 import { createLinkFinder } from './link-finder.ts'
 import { createParameters } from './parameters-store.ts'
-import { createPhoneLinkWriter, type InstallName } from './phone-link-store.ts'
+import { createPhoneLinkWriter, type InstallName, toName } from './phone-link-store.ts'
 
 /** The install of an event that was received at an instant, in ms since 1970. */
 export type SeenInstall = InstallName & { atMs: number }
@@ -26,8 +26,13 @@ export type Phones = {
   forget: () => void
 }
 
-export function createPhones(clickhouse: Clickhouse, postgres: Queryable): Phones {
-  const finder = createLinkFinder(clickhouse, createParameters(postgres))
+/** @param onSteps told of the counted steps of each batch with new installs */
+export function createPhones(
+  clickhouse: Clickhouse,
+  postgres: Queryable,
+  onSteps?: (steps: number) => void,
+): Phones {
+  const finder = createLinkFinder(clickhouse, createParameters(postgres), onSteps)
   const writer = createPhoneLinkWriter(clickhouse)
   /** How often it was told to forget. */
   let erasures = 0
@@ -43,7 +48,7 @@ export function createPhones(clickhouse: Clickhouse, postgres: Queryable): Phone
       const denied = await findDenied(postgres, seen)
       const facts = new Array<PhoneFacts | null>(installs.length).fill(null)
       known.forEach(({ at, decided }, n) => {
-        facts[at] = { link: links[n]!, decided, deniedInstall: denied[n]! }
+        facts[at] = { link: links[n]!, decided, hasDeniedInstall: denied[n]! }
       })
       return facts
     },
@@ -65,18 +70,22 @@ export function createPhones(clickhouse: Clickhouse, postgres: Queryable): Phone
   }
 }
 
-/** Looks up the deny list only where a phone had an install before; of several the latest counts. */
-async function findDenied(
-  postgres: Queryable,
-  links: readonly LinkAt[],
-): Promise<(string | null)[]> {
+/**
+ * Looks up the deny list only where a phone had an install before. Installs of one phone have the
+ * same earlier ones, which are asked for once.
+ */
+async function findDenied(postgres: Queryable, links: readonly LinkAt[]): Promise<boolean[]> {
+  const wanted = new Map<string, InstallName>()
   const earlier = links.map(({ link: { tenantId, installs } }) =>
-    installs.map((deviceId) => ({ tenantId, deviceId })),
+    installs.map((deviceId) => {
+      const install = { tenantId, deviceId }
+      const name = toName(install)
+      const known = wanted.get(name) ?? install
+      wanted.set(name, known)
+      return known
+    }),
   )
-  const wanted = earlier.flat()
-  if (wanted.length === 0) return links.map(() => null)
-  const isDenied = await readDenied(postgres, wanted)
-  return links.map(
-    ({ atMs }, at) => earlier[at]!.findLast((one) => isDenied(one, atMs))?.deviceId ?? null,
-  )
+  if (wanted.size === 0) return links.map(() => false)
+  const isDenied = await readDenied(postgres, [...wanted.values()])
+  return links.map(({ atMs }, at) => earlier[at]!.some((one) => isDenied(one, atMs)))
 }

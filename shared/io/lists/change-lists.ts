@@ -5,6 +5,7 @@
  */
 import { hash, randomBytes, randomInt } from 'node:crypto'
 import { z } from 'zod'
+import { isWideEntry } from '#shared/core/approvals/four-eyes.ts'
 import { listEntriesMax, listedConnectionsMax, listShards } from '#shared/core/base/limits/lists.ts'
 import {
   type CursorScope,
@@ -21,6 +22,8 @@ import {
 } from '#shared/core/lists/list-schemas.ts'
 import { isImpersonal, parseListedId } from '#shared/core/lists/listed-ids.ts'
 import { lockActiveKey } from '#shared/io/api-keys/api-key-store.ts'
+import { claimByKey } from '#shared/io/approvals/claim-by-key.ts'
+import { type Approval, claimChange } from '#shared/io/approvals/claim-change.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
 import { type ListEntryView, listEntries, putListEntry, removeListEntry } from './list-store.ts'
@@ -31,6 +34,7 @@ type Author = {
   actor: string
   /** The API key of the change: it must be active until the change is done. */
   keyHash?: Buffer
+  approval?: Approval | undefined
 }
 
 export type NewEntry = Author & {
@@ -42,8 +46,9 @@ export type NewEntry = Author & {
 /**
  * Adds an entry. One of the same id on the same list is replaced and keeps its `entry_id`, so a
  * repeat is safe.
- * @throws Problem invalid_body for an expiry in the past and for an id that its kind cannot have,
- *   conflict when the lists are full, unauthorized when the key is no longer active
+ * @throws Problem approval_required; invalid_body for an expiry in the past and for an id that its
+ *   kind cannot have, conflict when the lists are full, unauthorized when the key is no longer
+ *   active
  */
 export function addListEntry(postgres: Session, wanted: NewEntry): Promise<ListEntryView> {
   const { tenantId, actor, entry, nowMs } = wanted
@@ -61,6 +66,7 @@ export function addListEntry(postgres: Session, wanted: NewEntry): Promise<ListE
   }
   return postgres.transaction(async (tx) => {
     await requireActiveKey(tx, wanted)
+    if (isWideEntry({ kind: entry.kind, id: listed.id })) await claimWideEntry(tx, wanted)
     const put = await putListEntry(tx, {
       ...rest,
       id: listed.id,
@@ -80,6 +86,13 @@ export function addListEntry(postgres: Session, wanted: NewEntry): Promise<ListE
     })
     return put.entry
   })
+}
+
+async function claimWideEntry(tx: Queryable, wanted: NewEntry): Promise<void> {
+  const { tenantId, actor, keyHash, approval } = wanted
+  const kind = 'wide_list_entry'
+  if (keyHash === undefined) await claimChange(tx, { kind, tenantId, actor, approval })
+  else await claimByKey(tx, { kind, tenantId, actor, keyHash })
 }
 
 const full = {

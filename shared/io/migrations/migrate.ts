@@ -2,7 +2,7 @@
  * Migrates both databases to the schema of this release: numbered SQL files, forward only, each
  * applied once, and then the views of analysts. The applied files must be a prefix of the folder's
  * files, byte for byte, or the migration is refused. A release that was rolled back finds a newer
- * schema and leaves it as it is. Any number of processes may run it at once: a lock in Postgres
+ * schema and leaves it as it is. Any number of processes may run it at once: a lease in Postgres
  * lets one work, and the others then find nothing to do.
  */
 import { ClickHouseError } from '@clickhouse/client'
@@ -22,18 +22,14 @@ import {
   type ShardUrls,
 } from '#shared/io/clickhouse/clickhouse.ts'
 import { findMissingGrants, readText } from '#shared/io/clickhouse/missing-grants.ts'
+import type { Lease } from '#shared/io/leases/leases.ts'
 import { roleSettings } from '#shared/io/migrations/process-sessions.ts'
-import type { Session } from '#shared/io/postgres/postgres.ts'
-import { applyRoles } from '#shared/io/postgres/postgres-roles.ts'
-import { describeFixedSetting } from '#shared/io/process/connect-faults.ts'
+import { applyRoles, forbidLargeObjects } from '#shared/io/postgres/postgres-roles.ts'
+import { describeConnectFault, describeFixedSetting } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { applyViews } from './apply-views.ts'
 import { type Migration, MigrationError, readMigrations, sqlFolders } from './migration-files.ts'
-import {
-  ensurePostgresDatabase,
-  requireFitPostgres,
-  withMigrationLock,
-} from './postgres-database.ts'
+import { ensurePostgresDatabase, withMigrationLease } from './postgres-database.ts'
 import { awaitCopies, toStatementOfReplica } from './replica-tables.ts'
 import {
   copiesRows,
@@ -77,15 +73,14 @@ const statementMaxMs = 30 * 60_000
 export async function migratePostgres(url: string, options: MigrateOptions): Promise<string[]> {
   const migrations = await readMigrations(options.folder ?? sqlFolders.postgres)
   await ensurePostgresDatabase(url, options)
-  return withMigrationLock(url, options, async (session) => {
-    await requireFitPostgres(session)
-    await session.query(
+  return withMigrationLease(url, options, async (lease) => {
+    await lease.query(
       `create table if not exists schema_migrations (
          name text primary key,
          checksum text not null,
          applied_at timestamptz not null default clock_timestamp())`,
     )
-    const { rows } = await session.query<Applied>('select name, checksum from schema_migrations')
+    const { rows } = await lease.query<Applied>('select name, checksum from schema_migrations')
     const { pending, newer } = findPending(migrations, rows, 'Postgres')
     if (newer.length > 0) {
       // The roles stay too: processes of the newer release may still be running.
@@ -93,7 +88,7 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
       return []
     }
     for (const { name, text, checksum } of pending) {
-      await session.transaction(async (tx) => {
+      await lease.transaction(async (tx) => {
         // A waiting DDL statement blocks all later readers of its table, so give up early.
         await tx.query("set local lock_timeout = '15s'")
         await tx.query(text)
@@ -105,13 +100,21 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
       options.log.info({ migration: name }, 'migrated Postgres')
     }
     if (options.auditRetentionDays !== undefined) {
-      await session.query('update audit_retention set days = $1', [options.auditRetentionDays])
+      await lease.query('update audit_retention set days = $1', [options.auditRetentionDays])
     }
     // Also without new files: privileges or passwords may have changed.
-    const roles = await session.transaction((tx) =>
+    const roles = await lease.transaction((tx) =>
       applyRoles(tx, { passwords: options.rolePasswords ?? {}, settings: roleSettings }),
     )
-    if (roles.length > 0) options.log.info({ roles }, 'updated the roles of Postgres')
+    if (roles.length > 0) {
+      options.log.info({ roles }, 'updated the roles of Postgres')
+      if (!(await lease.transaction(forbidLargeObjects))) {
+        options.log.warn(
+          'every role may make large objects, which fill the disk: let a superuser take that ' +
+            'away, see "Large objects" in deploy/README.md',
+        )
+      }
+    }
     return pending.map(({ name }) => name)
   })
 }
@@ -122,7 +125,7 @@ export async function migratePostgres(url: string, options: MigrateOptions): Pro
  * ClickHouse has no transactions around DDL, so a file that failed half-way is run again in full:
  * its statements use `if not exists`.
  * @param url with the database in its path, `device_intelligence` by default
- * @param postgresUrl where the lock is; null without a lock, for tests
+ * @param postgresUrl where the lease is; null without one, for tests
  * @returns the names of the files applied now
  * @throws MigrationError when the user lacks a grant, an applied file was changed, or an earlier
  *   one is missing
@@ -136,12 +139,12 @@ export async function migrateClickhouse(
   const migrations = await readMigrations(folder)
   const views = await readViews(folder, options.viewParts)
   const shardUrls = options.shardUrls ?? []
-  const work = async (session: Session | null) => {
+  const work = async (lease: Lease | null) => {
     const servers = shardUrls.length === 0 ? [url] : shardUrls.flat()
     for (const one of servers) await awaitClickhouse(one, options)
     // Of all, before any of them changes.
     for (const one of servers) await requireFitServer(one, shardUrls)
-    const common = { migrations, views, lock: session, options }
+    const common = { migrations, views, lease, options }
     if (shardUrls.length === 0) {
       return applyToServer(url, { ...common, place: null, leaderUrl: null })
     }
@@ -161,7 +164,7 @@ export async function migrateClickhouse(
     }
     return [...applied]
   }
-  return postgresUrl === null ? work(null) : withMigrationLock(postgresUrl, options, work)
+  return postgresUrl === null ? work(null) : withMigrationLease(postgresUrl, options, work)
 }
 
 /** The replica that has applied the most files is first: another one may have been replaced. */
@@ -187,7 +190,7 @@ async function leaderFirst(urls: readonly string[]): Promise<string[]> {
 type ServerWork = {
   migrations: Migration[]
   views: Views
-  lock: Session | null
+  lease: Lease | null
   /** Null of the only node. */
   place: Place | null
   /** The replica of the shard that was migrated first; null of that one. */
@@ -197,7 +200,7 @@ type ServerWork = {
 
 async function applyToServer(
   url: string,
-  { migrations, views, lock, place, leaderUrl, options: { log } }: ServerWork,
+  { migrations, views, lease, place, leaderUrl, options: { log } }: ServerWork,
 ): Promise<string[]> {
   const database = databaseOf(url)
   const all = place === null ? database : toAllDatabase(database)
@@ -234,8 +237,8 @@ async function applyToServer(
       for (const statement of splitStatements(text)) {
         // A view in a numbered file is that of an earlier release; its own file has the present one.
         if (statement.includes(viewMark)) continue
-        // Fails when the lock is lost: another process may be migrating by now.
-        await lock?.query('select 1')
+        // Fails when the lease is lost: another process may be migrating by now.
+        await lease?.check()
         const own = isCopied
           ? await toStatementOfReplica(statement, { ...place, database }, leader)
           : statement
@@ -260,7 +263,7 @@ async function applyToServer(
       client,
       analytics: toAnalyticsDatabase(database),
       run: async (statement) => {
-        await lock?.query('select 1')
+        await lease?.check()
         await ofAll.command({ query: nameDatabases(statement, { database, all }) })
       },
       log,
@@ -362,9 +365,9 @@ async function awaitClickhouse(url: string, { log, signal }: MigrateOptions): Pr
       } catch (error) {
         // Waiting does not change a refusal.
         if (error instanceof ClickHouseError) throw toMigrationError(error)
+        if (signal?.aborted) throw new MigrationError(`ClickHouse ${describeConnectFault(error)}`)
         if (!logged) log.warn({ err: error }, 'ClickHouse does not answer; waiting for it')
       }
-      signal?.throwIfAborted()
       await new Promise((resolve) => setTimeout(resolve, 250))
     }
   })

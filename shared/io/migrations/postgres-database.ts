@@ -3,44 +3,64 @@
  * one, and lets one process migrate at a time.
  */
 
+import { type Lease, withLease } from '#shared/io/leases/leases.ts'
 import { inspectServer } from '#shared/io/migrations/postgres-check.ts'
-import { withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import {
   createPostgres,
   isSqlState,
   type Postgres,
+  PostgresUnavailableError,
   type Queryable,
-  type Session,
   sqlStates,
   untilPostgresAnswers,
 } from '#shared/io/postgres/postgres.ts'
 import { ReadOnlyServerError } from '#shared/io/postgres/postgres-session.ts'
 import { schemaName } from '#shared/io/postgres/session-settings.ts'
-import { UnfitServerError } from '#shared/io/process/connect-faults.ts'
+import { describeConnectFault, UnfitServerError } from '#shared/io/process/connect-faults.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { replaceDatabase } from '#shared/io/process/server-addresses.ts'
-import { MigrationError } from './migration-files.ts'
+import { MigrationError, readMigrations, sqlFolders } from './migration-files.ts'
 
 /** How to wait for a server: until `signal` ends the wait. */
 type Wait = { log: Log; signal?: AbortSignal }
 
-/** One lock for both databases. */
-const migrationLock = 'migrations'
+/** One for both databases. */
+const migrationLease = 'migrations'
 
 /**
  * Runs `work` while no other process migrates.
- * @param work its session fails once the lock is lost
  * @throws MigrationError when the database is not what the service needs
  */
-export async function withMigrationLock<T>(
+export async function withMigrationLease<T>(
   postgresUrl: string,
   wait: Wait,
-  work: (session: Session) => Promise<T>,
+  work: (lease: Lease) => Promise<T>,
 ): Promise<T> {
   return withPostgres(postgresUrl, wait, async (postgres) => {
     await awaitPostgres(postgres, wait)
-    return withNamedLock({ holders: postgres, work: postgres }, migrationLock, work)
+    await requireFitPostgres(postgres)
+    await ensureLeases(postgres)
+    const leases = { renewals: postgres, work: postgres }
+    const done = await withLease(
+      leases,
+      migrationLease,
+      async (lease) => ({ result: await work(lease) }),
+      Number.POSITIVE_INFINITY,
+    )
+    return done!.result
   })
+}
+
+/** The table of leases is there before the first migration, which one process at a time applies. */
+async function ensureLeases(postgres: Postgres): Promise<void> {
+  const migrations = await readMigrations(sqlFolders.postgres)
+  const { text } = migrations.find(({ name }) => name.endsWith('-leases.sql'))!
+  try {
+    await postgres.query(text)
+  } catch (error) {
+    // Another process created it at the same moment.
+    if (!isSqlState(error, sqlStates.uniqueViolation)) throw error
+  }
 }
 
 /** Creates the database of the URL, in UTF8, when it is missing. @throws MigrationError */
@@ -86,7 +106,7 @@ async function withPostgres<T>(
     role: 'migrate',
     log,
     own,
-    // One for the lock, one for the work.
+    // One for the lease, one for the work.
     connectionsMax: 2,
     statementTimeoutMs: 0,
     lockTimeoutMs: 0,
@@ -110,7 +130,12 @@ async function awaitPostgres(postgres: Postgres, wait: Wait): Promise<void> {
       throw lasts ? new MigrationError(`Postgres ${cause.message}`) : error
     }
   }
-  await untilPostgresAnswers(tryOnce, wait)
+  try {
+    await untilPostgresAnswers(tryOnce, wait)
+  } catch (error) {
+    if (!(error instanceof PostgresUnavailableError)) throw error
+    throw new MigrationError(`Postgres ${describeConnectFault(error)}`)
+  }
 }
 
 /** @throws MigrationError when the server or its user cannot have the tables */

@@ -22,7 +22,7 @@ export type Views = {
 }
 
 /** The file of the version, in the folder of the views. */
-export const versionFile = 'VERSION'
+const versionFile = 'VERSION'
 
 /**
  * Reads and renders the views in a folder of ClickHouse's SQL files, former names included.

@@ -236,7 +236,7 @@ async function toNats(
   })
   const answers = watchAnswers(connection)
   const manager = await connection.jetstreamManager({ timeout: requestMaxMs, checkAPI: false })
-  if (url.includes(',')) leaveCutOff(connection, manager, log)
+  if (url.includes(',')) leaveCutOff(connection, manager, { log, isUp: () => connected, answers })
   const inboxPrefix = toInboxPrefix(name)
   return {
     connection,
@@ -279,28 +279,47 @@ function watchAnswers(connection: NatsConnection): () => boolean {
   return () => sentMs === null || performance.now() - sentMs < silentMaxMs
 }
 
-/** How often to request something that only the whole cluster can answer. */
+/** How often to request something that only a majority of the cluster can answer. */
 const clusterCheckEveryMs = 2_000
-/** After this many failed checks in a row the server is cut off: an election takes less. */
+/** After this many failed checks in a row the server is left: an election takes less. */
 const clusterFailuresMax = 2
 
+const cutOff = 'this NATS server has no contact with a majority of its cluster; trying another'
+const silent = 'this NATS server does not answer; trying another'
+
 /**
- * Reconnects to another server of the list when this one is cut off from its cluster: such a server
- * keeps its clients and answers pings but stores nothing.
+ * Reconnects to another server of the list when this one is cut off from its cluster, or hangs: the
+ * one keeps its clients and answers pings but stores nothing, the other keeps them as well. A
+ * connection that is down finds another server by itself.
+ * @param isUp whether there is a connection
+ * @param answers whether its server answered lately
  */
-function leaveCutOff(connection: NatsConnection, manager: JetStreamManager, log: Log): void {
+function leaveCutOff(
+  connection: NatsConnection,
+  manager: JetStreamManager,
+  { log, isUp, answers }: { log: Log; isUp: () => boolean; answers: () => boolean },
+): void {
   let failures = 0
   let checking = false
+  /** What was logged last; null once a check succeeded. */
+  let logged: string | null = null
   const check = async () => {
+    if (!isUp()) {
+      failures = 0
+      return
+    }
     try {
       await manager.getAccountInfo()
       failures = 0
+      logged = null
     } catch {
       failures++
     }
-    if (failures < clusterFailuresMax || connection.isClosed()) return
+    if (failures < clusterFailuresMax || !isUp() || connection.isClosed()) return
     failures = 0
-    log.warn({ server: connection.getServer() }, 'NATS is cut off from its cluster; trying another')
+    const what = answers() ? cutOff : silent
+    if (logged !== what) log.warn({ server: connection.getServer() }, what)
+    logged = what
     // A draining connection stays where it is.
     await connection.reconnect().catch(() => undefined)
   }

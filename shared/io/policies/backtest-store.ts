@@ -29,7 +29,7 @@ import {
   toSliceQuery,
 } from './backtest-slice-store.ts'
 
-export type { BacktestRange, PreparedBacktest }
+export type { PreparedBacktest }
 
 type BacktestStore = {
   /** Which policies scored the events, most events first. */

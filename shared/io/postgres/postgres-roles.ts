@@ -57,6 +57,25 @@ type RoleOptions = {
 }
 
 /**
+ * PostgreSQL lets every role make large objects. Only a superuser can take that right away.
+ * @returns false when this user may not take it away
+ */
+export async function forbidLargeObjects(tx: Queryable): Promise<boolean> {
+  const { rows } = await tx.query<{ name: string }>(
+    `select oid::regprocedure::text as name from pg_proc
+     where pronamespace = 'pg_catalog'::regnamespace
+       and (proname ~ '^(be_)?lo_' or proname in ('loread', 'lowrite'))
+       and has_function_privilege('public', oid, 'execute')`,
+  )
+  // Of a function of somebody else this warns, and changes nothing.
+  for (const { name } of rows) await tx.query(`revoke all on function ${name} from public`)
+  const { rows: left } = await tx.query<{ may: boolean }>(
+    `select has_function_privilege('public', 'lo_create(oid)', 'execute') as may`,
+  )
+  return !left[0]!.may
+}
+
+/**
  * Creates the roles and their grants in the database of this transaction.
  * @returns the names of the roles
  * @throws insufficient_privilege when the user may not create roles

@@ -101,6 +101,7 @@ export const sqlStates = {
   invalidParameterValue: '22023',
   undefinedTable: '42P01',
   insufficientPrivilege: '42501',
+  queryCanceled: '57014',
 } as const
 
 /**
@@ -308,6 +309,8 @@ function toSession(
 
 const int8Oid = 20
 const statementTimeoutDefaultMs = 10_000
+/** No transaction waits for anything that takes longer; guarantees count on half a minute. */
+const transactionIdleMsMax = 15_000
 
 function toPoolConfig(options: PostgresOptions): pg.PoolConfig {
   const statementTimeoutMs = options.statementTimeoutMs ?? statementTimeoutDefaultMs
@@ -331,8 +334,8 @@ export const toSettings = (
   ...pinnedSettings,
   statement_timeout: `${options.statementTimeoutMs ?? statementTimeoutDefaultMs}`,
   lock_timeout: `${options.lockTimeoutMs ?? 5_000}`,
-  // The server ends a transaction of a process that hangs.
-  idle_in_transaction_session_timeout: '30000',
+  // The server ends a transaction of a process that hangs, and others get what it had locked.
+  idle_in_transaction_session_timeout: `${transactionIdleMsMax}`,
   ...options.settings,
 })
 
@@ -349,18 +352,17 @@ function toTypeParser(oid: number, format?: 'text' | 'binary'): unknown {
 /**
  * Repeats `work`, with growing pauses up to 2 s, while Postgres is away.
  * @param work safe to repeat
- * @throws every other error of `work`
+ * @throws every other error of `work`, and the last failure once `signal` has aborted
  */
 export async function untilPostgresAnswers<T>(
   work: () => Promise<T>,
   { log, signal }: { log: Log; signal?: AbortSignal },
 ): Promise<T> {
   for (let pauseMs = 50, logged = false; ; pauseMs = Math.min(2_000, pauseMs * 2)) {
-    signal?.throwIfAborted()
     try {
       return await work()
     } catch (error) {
-      if (!(error instanceof PostgresUnavailableError)) throw error
+      if (!(error instanceof PostgresUnavailableError) || signal?.aborted) throw error
       if (!logged) log.warn({ err: error.cause }, 'Postgres does not answer; waiting for it')
       logged = true
     }

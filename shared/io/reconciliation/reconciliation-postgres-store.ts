@@ -16,11 +16,3 @@ export async function listTenantIds(db: Queryable): Promise<Set<string>> {
   const { rows } = await db.query<{ tenant_id: string }>('select tenant_id from tenants')
   return new Set(rows.map((row) => row.tenant_id))
 }
-
-/**
- * Makes sure that the lock which a session belongs to is still held.
- * @throws PostgresUnavailableError when it was lost with its connection
- */
-export async function requireLock(session: Queryable): Promise<void> {
-  await session.query('select 1')
-}

@@ -51,7 +51,7 @@ export type ReconciliationStore = {
 }
 
 /** Ids shown with a difference. */
-export const namedMax = 10
+const namedMax = 10
 /** How long after its event an alert may be raised: the stream keeps events for three days. */
 const alertLateMs = 4 * dayMs
 /** Rows that are looked up by event id; further ones count as missing. */

@@ -13,7 +13,7 @@ import {
 } from '#shared/core/tenants/retention.ts'
 import { lockSequences } from '#shared/io/alerts/alert-lock.ts'
 import { preferKeyLookups } from '#shared/io/deliveries/key-lookups.ts'
-import { type Postgres, type Queryable, toTime } from '#shared/io/postgres/postgres.ts'
+import { type Queryable, type Session, toTime } from '#shared/io/postgres/postgres.ts'
 
 /** A tenant's limits, its own or the defaults. */
 export type TenantRetention = { tenantId: string; days: RetentionDays }
@@ -255,7 +255,7 @@ select (select count(*) from gone) as alerts,
  * @param most how many at most; fewer removed means that none is left
  */
 export async function removeAlerts(
-  postgres: Postgres,
+  postgres: Session,
   { tenantId, cutoffMs }: Overdue,
   most: number,
 ): Promise<Removed> {

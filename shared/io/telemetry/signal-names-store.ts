@@ -1,11 +1,6 @@
 /** When operators freed the names of unknown signals of tenants. */
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
-export type SignalNames = {
-  /** When they were last freed, as ISO-8601; null when never. */
-  freedAt: string | null
-}
-
 /** @returns when they are freed, as ISO-8601; null when there is no such tenant */
 export async function freeSignalNames(
   postgres: Queryable,

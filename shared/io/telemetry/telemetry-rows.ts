@@ -17,7 +17,12 @@ import { type SignalBits, toSignalBits } from '#shared/core/signals/watched-sign
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { type Install, readInstall } from '#shared/core/telemetry/install.ts'
 import { findPlaceholderIds } from '#shared/core/telemetry/placeholder-ids.ts'
-import type { Telemetry } from '#shared/core/telemetry/submission.ts'
+import {
+  readClientAction,
+  readClientFlags,
+  readClientScore,
+  type Telemetry,
+} from '#shared/core/telemetry/submission.ts'
 import { findUnknownSignals } from '#shared/core/telemetry/unknown-signals.ts'
 import { toFilledCategories } from '#shared/core/velocity/signals-missing.ts'
 import { actionValues } from '#shared/io/clickhouse/clickhouse.ts'
@@ -66,10 +71,10 @@ const telemetryWriters = {
   account_id: (writer, { body }) => writer.string(body.account_id ?? ''),
   sdk_version: (writer, { body }) => writer.string(body.sdk_meta.sdk_version),
   platform: (writer, { body }) => writer.string(body.sdk_meta.platform),
-  batch_type: (writer, { body }) => writer.string(body.sdk_meta.batch_type),
-  client_score: (writer, { body }) => writer.float64(body.scorer.rasp_score),
-  client_action: (writer, { body }) => writer.string(body.scorer.rasp_action),
-  client_flags: (writer, { body }) => writer.strings(body.scorer.rasp_flags),
+  batch_type: (writer, { body }) => writer.string(body.sdk_meta.batch_type ?? ''),
+  client_score: (writer, { body }) => writer.float64(readClientScore(body.scorer)),
+  client_action: (writer, { body }) => writer.string(readClientAction(body.scorer)),
+  client_flags: (writer, { body }) => writer.strings(readClientFlags(body.scorer)),
   rasp_score: (writer, { event }) => writer.uint8(event.rasp_score),
   rasp_action: (writer, { event }) => writer.uint8(actionValues[event.rasp_action]),
   flags: (writer, { event }) => writer.strings(event.reasons.map(({ code }) => code)),

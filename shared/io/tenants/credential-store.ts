@@ -56,15 +56,8 @@ type CredentialStore = {
   listSealedSamples: (
     kinds: readonly SecretKind[],
   ) => Promise<{ owner: SecretOwner; sealed: string }[]>
-  /**
-   * Replaces the webhook secret; returns the old one's last four characters.
-   * @param overlapSeconds how long the old one signs beside the new one; 0: it is dead at once
-   */
-  replaceWebhookSecret: (
-    tenantId: string,
-    next: SealedSecret,
-    overlapSeconds: number,
-  ) => Promise<string | null>
+  /** Replaces the webhook secret; returns the old one's last four characters. */
+  replaceWebhookSecret: (tenantId: string, next: SealedSecret) => Promise<string | null>
   /** Replaces the API key; returns the old one's last four characters. */
   replaceApiKey: (tenantId: string, next: StoredKey) => Promise<string | null>
 }
@@ -103,11 +96,9 @@ export function createCredentialStore(tx: Queryable): CredentialStore {
         sealed: row.sealed,
       }))
     },
-    replaceWebhookSecret: async (tenantId, next, overlapSeconds) => {
-      await endOverlap(tx, tenantId)
+    replaceWebhookSecret: async (tenantId, next) => {
       const old = await retire(tx, tenantId, 'webhook', ['active'])
-      if (overlapSeconds > 0) await beginOverlap(tx, tenantId, overlapSeconds)
-      await forgetRetired(tx, tenantId, 'webhook', overlapSeconds > 0 ? 1 : 0)
+      await forgetRetired(tx, tenantId, 'webhook', 0)
       await insertSecret(tx, tenantId, 'webhook', 'active', next)
       return old
     },
@@ -198,35 +189,6 @@ async function retire(
     [tenantId, kind, states],
   )
   return rows[0]?.last4 ?? null
-}
-
-/** Blanks webhook secrets that do not sign any more. @returns how many */
-export async function forgetOverlapped(db: Queryable): Promise<number> {
-  const { rowCount } = await db.query(
-    `update tenant_secrets set signs_until = null, sealed = null
-     where signs_until is not null and signs_until <= clock_timestamp()`,
-  )
-  return rowCount
-}
-
-async function endOverlap(tx: Queryable, tenantId: string): Promise<void> {
-  await tx.query(
-    `update tenant_secrets set signs_until = null
-     where tenant_id = $1 and signs_until is not null`,
-    [tenantId],
-  )
-}
-
-/** Lets the webhook secret that was retired last sign on. */
-async function beginOverlap(tx: Queryable, tenantId: string, seconds: number): Promise<void> {
-  await tx.query(
-    `update tenant_secrets set signs_until = clock_timestamp() + $2 * interval '1 second'
-     where secret_id = (
-       select secret_id from tenant_secrets
-       where tenant_id = $1 and kind = 'webhook' and state = 'retired'
-       order by secret_id desc limit 1)`,
-    [tenantId, seconds],
-  )
 }
 
 /**

@@ -8,19 +8,30 @@ import {
 } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 
+/** First number of the advisory locks below; the second one is the number of the stream. */
+const creationLocks = 7_003
+
 /**
- * Call it in the transaction that adds the tenant: another one waits until that ends, and then
- * counts its tenant too.
+ * Call it in the transaction that adds the tenant. Until that ends, others count the tenant by a
+ * lock that all may share, so no creation waits for another. Two that choose in the same instant
+ * may choose the same stream, which is no harm.
  * @param streams how many streams there are
  * @returns the number of the stream with the fewest tenants
  */
 export async function chooseTelemetryStream(tx: Queryable, streams: number): Promise<number> {
-  await tx.query(`select pg_advisory_xact_lock(hashtextextended('telemetry streams', 3))`)
   const { rows } = await tx.query<{ stream: number }>(
-    `select stream::integer from generate_series(1, $1) as stream
-     left join tenants on telemetry_stream = stream
-     group by stream order by count(tenant_id), stream limit 1`,
-    [streams],
+    `with least as materialized (
+       select stream::integer from generate_series(1, $1) as stream
+       order by
+         (select count(*) from tenants where telemetry_stream = stream) +
+         (select count(*) from pg_locks
+          where locktype = 'advisory' and objsubid = 2 and classid = $2::integer::oid
+            and objid = stream
+            and database = (select oid from pg_database where datname = current_database())),
+         stream
+       limit 1)
+     select stream, pg_advisory_xact_lock_shared($2::integer, stream) from least`,
+    [streams, creationLocks],
   )
   return rows[0]!.stream
 }

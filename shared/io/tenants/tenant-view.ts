@@ -62,7 +62,6 @@ export type TenantView = {
     last4: string
     created_at: string
     /** Until when the secret before signs as well; null when it does not. */
-    previous_signs_until: string | null
   } | null
 }
 
@@ -123,9 +122,7 @@ select t.tenant_id, t.name, t.environment, t.status, t.epoch, t.created_at, t.po
   case when h.secret_id is not null then jsonb_build_object('last4', h.last4,
     'created_at', ${isoOf('h.created_at')}, 'state', h.state) end as hmac_secret,
   case when s.secret_id is not null then jsonb_build_object('last4', s.last4,
-    'created_at', ${isoOf('s.created_at')}, 'previous_signs_until', (
-      select ${isoOf('b.signs_until')} from tenant_secrets as b
-      where b.tenant_id = t.tenant_id and b.signs_until > now())) end as webhook_secret
+    'created_at', ${isoOf('s.created_at')}) end as webhook_secret
 from tenants t
 left join tenant_policies p on p.tenant_id = t.tenant_id and p.version = t.policy_version
 left join webhooks w on w.tenant_id = t.tenant_id

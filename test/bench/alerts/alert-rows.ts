@@ -10,7 +10,7 @@ import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 export const bigTenantId = 'big'
 export const smallTenants = 200
 const alertsOfSmallTenant = 500
-export const spanDays = 60
+const spanDays = 60
 
 /** The time range of a tenant's alerts: from `startMs` up to `endMs`. */
 export type FilledSpan = { startMs: number; endMs: number }

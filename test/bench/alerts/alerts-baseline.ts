@@ -32,6 +32,7 @@ async function start(postgresUrl: string): Promise<string> {
           })
           return { alerts: rows.map(toAlert), total: rows.length, next: null }
         },
+        listUncounted: unused,
         findAlertDetail: unused,
         setDisposition: unused,
         setListedDispositions: unused,

@@ -14,7 +14,7 @@ import { encodeEventHead } from '#shared/core/telemetry/event-batch.ts'
 import { encodeBatch, type Waiter } from '../../../services/ingest/group-commit.ts'
 
 export type DrainEvents = {
-  /** A multiple of `eventsPerDevice * alertEvery`. */
+  /** A multiple of the events of a device and of `alertEvery`. */
   events: number
   /** Whether one event in five raises an alert, in its own session. */
   alerting: boolean
@@ -24,6 +24,11 @@ export type DrainEvents = {
   connected?: boolean
   /** Whether bodies tell of their phones: what an edge keeps of identifiers, and traits. */
   phones?: boolean
+  /**
+   * Every event is of a new install that sends all that an SDK can send: of a phone and users of
+   * its own, or a thousand of a tenant alike.
+   */
+  installs?: 'own' | 'equal'
   /** The share of devices that come from another network each time, from 0 to 1. */
   roaming?: number
 }
@@ -31,6 +36,7 @@ export type DrainEvents = {
 export const drainTenants = ['acme', 'globex', 'initech', 'umbrella'] as const
 export const eventsPerDevice = 6
 export const alertEvery = 5
+const equalInstalls = 1_000
 /** As many events as 64 connections of a closed loop bring into one message. */
 const eventsPerMessage = 56
 const bodyBytes = 1_750
@@ -50,11 +56,11 @@ export const expectedAlerts = ({ events, alerting }: DrainEvents): number =>
   alerting ? events / alertEvery : 0
 
 function createEvents(options: DrainEvents): (n: number) => Waiter {
-  const { events, alerting, startedAtMs, phones = false, roaming = 0 } = options
-  const connected = options.connected ?? roaming > 0
-  const devices = events / eventsPerDevice
+  const { events, alerting, startedAtMs, phones = false, roaming = 0, installs } = options
+  const connected = options.connected ?? (roaming > 0 || installs !== undefined)
+  const devices = installs === undefined ? events / eventsPerDevice : events
   if (devices % alertEvery !== 0) {
-    throw new Error(`events must be a multiple of ${eventsPerDevice * alertEvery}`)
+    throw new Error(`${events} events are of no whole number of devices`)
   }
   const score = compilePolicy(defaultPolicy)
   const clean = cleanSignals()
@@ -81,11 +87,17 @@ function createEvents(options: DrainEvents): (n: number) => Waiter {
       deviceId: `device-${device}`,
       sessionId: `session-${device}-${session}`,
     }
+    // What is alike of some devices.
+    const alike =
+      installs === 'equal' ? Math.floor(device / drainTenants.length / equalInstalls) : device
+    const phone = installs === undefined ? toPhone(device) : toWholePhone(alike)
+    const account = installs === undefined ? '' : `"account_id":"account-${alike}",`
     const body = toBody(
-      { ...ids, userId: `user-${device}`, platform, n },
+      { ...ids, userId: `user-${alike}`, platform, n },
       {
         signals,
-        phone: phones ? `"device":${JSON.stringify(toPhone(device))},` : '',
+        phone:
+          phones || installs !== undefined ? `${account}"device":${JSON.stringify(phone)},` : '',
       },
     )
     const head = encodeEventHead(
@@ -97,7 +109,7 @@ function createEvents(options: DrainEvents): (n: number) => Waiter {
         rasp_action: scored.action,
         reasons: scored.reasons,
         ...common,
-        ...(connected ? { connection: toConnection(device, isRoaming(device) ? visit : 0) } : {}),
+        ...(connected ? { connection: toConnection(alike, isRoaming(device) ? visit : 0) } : {}),
       },
       body.length,
     )
@@ -180,6 +192,17 @@ function toPhone(device: number) {
     time_zone: 'Europe/Berlin',
     carrier: `carrier ${phone % 25}`,
     boot_at: 1_780_000_000_000 + phone * 100_000,
+  }
+}
+
+/** A phone with as many identifiers as it may have, on hardware of its own. */
+function toWholePhone(phone: number) {
+  const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
+  const identifiers = names.map((name) => [name, `${name}-${phone}-`.padEnd(22, 'x')])
+  return {
+    ...toPhone(phone * 10),
+    identifiers: Object.fromEntries(identifiers),
+    model: `Phone ${phone}`,
   }
 }
 

@@ -24,6 +24,20 @@ export type Drained = {
   checks: Check[]
 }
 
+/** What equal installs cost beside installs that have all for their own. */
+export const toEqualFigures = (own: Drained[], equal: Drained[]): Figure[] =>
+  (['scorer', 'clickhouse'] as const).map((process) => {
+    const [value, baseline] = [equal, own].map((all) => all.map(({ costs }) => costs[process]))
+    return {
+      name: `CPU of ${process} per new install, a thousand alike`,
+      unit: 'us',
+      value: toSpread(value!),
+      baseline: { name: 'all different', value: toSpread(baseline!) },
+      ratio: toRatios(value!, baseline!),
+      bound: { of: 'ratio', atMost: 1.5 },
+    }
+  })
+
 export function toFigures(
   drains: Drained[],
   baselines: Baselines[],

@@ -1,11 +1,13 @@
 /**
- * `npm run bench -- drain [--events N] [--rounds N] [--phones [--roaming SHARE]]`: how fast one
+ * `npm run bench -- drain [--events N] [--rounds N] [--phones [--roaming SHARE]] [--equal]`: how fast one
  * scorer process works off a full stream, from the first stored event until all are stored and
  * decided, beside bare loops that insert the same rows: as objects through the client's `insert`,
  * and as bytes that were encoded beforehand. And the same with one event in five raising an alert.
  * Rounds are interleaved, each in its own databases. A round is valid only if every event has its
  * row, every alert exists once with its delivery and its reconciliation entries, and nothing was
- * quarantined. With `--roaming 0.2` one phone in five comes from another network each time.
+ * quarantined. With `--roaming 0.2` one phone in five comes from another network each time. With
+ * `--equal` every event is of a new install: a thousand of each tenant alike, beside as many that
+ * have all for their own.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -22,6 +24,7 @@ import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { telemetryColumns } from '#shared/io/telemetry/telemetry-rows.ts'
+import { readMetric } from '../../support/process/read-metric.ts'
 import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { migrateClickhouse, migratePostgres } from '../../support/servers/databases.ts'
 import { startNats } from '../../support/servers/nats/nats-server.ts'
@@ -49,6 +52,7 @@ import {
   type Costs,
   type Drained,
   mergeChecks,
+  toEqualFigures,
   toFigures,
 } from './drain-figures.ts'
 
@@ -77,11 +81,20 @@ export async function run(args: string[] = []): Promise<void> {
       only: { type: 'string' },
       phones: { type: 'boolean', default: false },
       roaming: { type: 'string', default: '0' },
+      equal: { type: 'boolean', default: false },
     },
   })
-  const rig = await startRig(Number(values.events), values.phones, Number(values.roaming))
+  const { events, phones, roaming, equal } = values
+  const common = { events: Number(events), phones, roaming: Number(roaming) }
+  const rig = await (equal
+    ? startRig(
+        { ...common, alerting: false, installs: 'own' },
+        { ...common, alerting: false, installs: 'equal' },
+      )
+    : startRig({ ...common, alerting: false }, { ...common, alerting: true }))
   try {
-    if (values.only !== undefined) await runOnly(rig, values.only, Number(values.rounds))
+    if (equal) await measureEqual(rig, Number(values.rounds), args)
+    else if (values.only !== undefined) await runOnly(rig, values.only, Number(values.rounds))
     else await measure(rig, Number(values.rounds), args)
   } finally {
     await stopRig(rig)
@@ -162,13 +175,35 @@ async function measure(rig: Rig, rounds: number, args: readonly string[]): Promi
   })
 }
 
-async function startRig(events: number, phones: boolean, roaming: number): Promise<Rig> {
-  const common = { events, startedAtMs: Date.now(), phones, roaming }
+/** Drains new installs with all for their own, and those of which a thousand are alike. */
+async function measureEqual(rig: Rig, rounds: number, args: readonly string[]): Promise<void> {
+  const own: Drained[] = []
+  const equal: Drained[] = []
+  for (let round = 1; round <= rounds; round++) {
+    own.push(await measureDrain(rig, rig.quiet, `own${round}`))
+    printDrained('own', own.at(-1)!)
+    equal.push(await measureDrain(rig, rig.alerting, `equal${round}`))
+    printDrained('equal', equal.at(-1)!)
+  }
+  publishReport({
+    part: 'drain',
+    command: ['npm run bench -- drain', ...args].join(' '),
+    versions: await readVersions(rig),
+    durability: 'sync_interval: always, Postgres fsync on',
+    figures: toEqualFigures(own, equal),
+    checks: mergeChecks([...own, ...equal].flatMap(({ checks }) => checks)),
+  })
+}
+
+type Fill = Omit<DrainEvents, 'startedAtMs'>
+
+async function startRig(quietEvents: Fill, otherEvents: Fill): Promise<Rig> {
+  const startedAtMs = Date.now()
   const [postgres, clickhouse, quiet, alerting, { worker: baseline }] = await Promise.all([
     startPostgres({ settings: { fsync: 'on' } }),
     startClickhouse(),
-    fill({ ...common, alerting: false }),
-    fill({ ...common, alerting: true }),
+    fill({ ...quietEvents, startedAtMs }),
+    fill({ ...otherEvents, startedAtMs }),
     forkChild('./drain/drain-baseline.ts'),
   ])
   await baseline.request({ do: 'encode', options: quiet.options } satisfies BaselineOrder)
@@ -275,9 +310,10 @@ async function measureDrain(rig: Rig, filled: Filled, database: string): Promise
   const clickhouse = createClickhouse(clickhouseUrl, { name: 'bench' })
   try {
     const timed = await timeDrain(rig, filled, scorer)
-    const rowsPerInsert = options.events / (await readMetric(scorer, 'di_insert_rows_count'))
+    const rowsPerInsert =
+      options.events / (await readMetric(scorer.internalUrl, 'di_insert_rows_count'))
     const memoryMb = readMemoryMb(scorer.pid).peak
-    const keysWritten = await readMetric(scorer, 'di_identity_keys_stored_total')
+    const keysWritten = await readMetric(scorer.internalUrl, 'di_identity_keys_stored_total')
     await scorer.stop()
     const checks = await checkDrain({ nats, clickhouse, options, postgres })
     const keyBytes = options.phones ? await readKeyBytes(clickhouse) : 0
@@ -345,14 +381,6 @@ async function timeDrain(
   }
 }
 
-async function readMetric({ internalUrl }: MeasuredService, name: string): Promise<number> {
-  const text = await (await fetch(`${internalUrl}/metrics`)).text()
-  const line = text
-    .split('\n')
-    .find((one) => one.startsWith(`${name} `) || one.startsWith(`${name}{`))
-  return Number(line?.slice(line.lastIndexOf(' ')))
-}
-
 type Outcome = {
   nats: Nats
   clickhouse: Clickhouse
@@ -379,8 +407,9 @@ async function checkDrain({ nats, clickhouse, options, postgres }: Outcome): Pro
   )
   const { alerts, deliveries, counted } = raised.rows[0]!
   const { events } = options
-  const expected = expectedAlerts(options)
-  const kind = options.alerting ? '1 in 5 alerting' : 'no alerts'
+  // Equal users and networks raise alerts of their own.
+  const expected = options.installs === 'equal' ? alerts : expectedAlerts(options)
+  const kind = options.installs ?? (options.alerting ? '1 in 5 alerting' : 'no alerts')
   const check = (what: string, found: readonly number[], expected: readonly number[]): Check => ({
     name: `${what}, ${kind}`,
     ok: found.every((value, index) => value === expected[index]),

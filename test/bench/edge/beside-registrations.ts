@@ -13,7 +13,8 @@ import {
   toChainEvidence,
 } from '../../support/installs/evidence-fixtures.ts'
 import { fetchChallenge, installsPath, sealRoots } from '../../support/installs/install-client.ts'
-import { startEdgeRig, sumOf, type TestTenant } from '../../support/telemetry/edge-rig.ts'
+import { readMetric } from '../../support/process/read-metric.ts'
+import { startEdgeRig, type TestTenant } from '../../support/telemetry/edge-rig.ts'
 import {
   type BenchChild,
   forkChild,
@@ -188,8 +189,8 @@ async function checkVerified(
   registered: number,
   sent: number,
 ): Promise<Check> {
-  const metrics = await (await fetch(`${edge.internalUrl}/metrics`)).text()
-  const verified = sumOf(metrics, 'di_ingest_registrations_total', { verdict: 'verified' })
+  const registrations = 'di_ingest_registrations_total'
+  const verified = await readMetric(edge.internalUrl, registrations, { verdict: 'verified' })
   return {
     name: 'every registration was verified',
     ok: registered === sent && verified === sent,

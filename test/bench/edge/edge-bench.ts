@@ -17,7 +17,7 @@ import type { LoadOrder, LoadResult } from './edge-load.ts'
 
 export const connections = 64
 /** More requests per second than the bare server, and an edge, can handle. */
-export const baselinePerSecondMax = 55_000
+const baselinePerSecondMax = 55_000
 export const edgePerSecondMax = 35_000
 /** Of the install root of the tenant. */
 export const rootEpoch = 1

@@ -5,7 +5,7 @@
 import { copyFileSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sumOf } from '../../support/telemetry/edge-rig.ts'
+import { readMetric } from '../../support/process/read-metric.ts'
 import type { MeasuredService } from '../measured-process.ts'
 import { largeFiles, scaleFiles, writeNetworkFiles } from '../network/network-files.ts'
 import { type Figure, single } from '../report.ts'
@@ -98,10 +98,8 @@ async function reloadUnderLoad(
     const order: LoadOrder = { do: 'open', port, connections, seconds, rate: rate * reloadLoad }
     return measure(bench, { port, pid: edge.pid }, order)
   }
-  const readFiles = async () => {
-    const metrics = await (await fetch(`${edge.internalUrl}/metrics`)).text()
-    return sumOf(metrics, 'di_network_data_reads_total', { outcome: 'loaded' })
-  }
+  const readFiles = () =>
+    readMetric(edge.internalUrl, 'di_network_data_reads_total', { outcome: 'loaded' })
   const quiet = await run()
   const before = await readFiles()
   const names = readdirSync(folder)

@@ -35,7 +35,7 @@ const attacked = toSignals(true)
 export const deservesAlert = (n: number): boolean => n % alertEvery === 0
 
 /** The session of the n-th submission of a run, and the reverse. */
-export const toSessionId = (run: string, n: number): string => `session-${run}-${n}`
+const toSessionId = (run: string, n: number): string => `session-${run}-${n}`
 export const fromSessionId = (sessionId: string): number =>
   Number(sessionId.slice(sessionId.lastIndexOf('-') + 1))
 

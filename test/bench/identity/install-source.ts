@@ -6,15 +6,14 @@ import { installsPerSample } from '#shared/core/base/limits/entities.ts'
 import { type InstallTraits, type KeyedTraits, listKeys } from '#shared/core/identity/comparison.ts'
 import {
   type ComparedFacts,
+  countHolders,
   type Holders,
   type NewInstall,
   type PhoneLink,
-  toHolders,
 } from '#shared/core/identity/decide-link.ts'
+import { createKeyPhones, type KeyPhones } from '#shared/core/identity/key-phones.ts'
 
-export type InstallSource = ReturnType<typeof createInstallSource>
-
-type KeyHolders = { installs: string[]; sampled: number }
+type KeyHolders = KeyPhones & { installs: number; sampled: number }
 
 export function createInstallSource() {
   const links = new Map<string, PhoneLink>()
@@ -23,9 +22,11 @@ export function createInstallSource() {
   const phones = new Set<string>()
 
   const holdersOf = (keyed: KeyedTraits): Holders => {
-    const { installs, sampled } = holders.get(keyed.key) ?? { installs: [], sampled: 0 }
-    const all = { sampled, count: () => installs.length }
-    return toHolders(keyed, all, (most) => installs.slice(0, most))
+    const known = holders.get(keyed.key)
+    if (known === undefined) return { count: 0, phones: new Map() }
+    const { sampled, installs, phones } = known
+    const { count, areFew } = countHolders(keyed, { sampled, countAll: () => installs })
+    return { count, phones: areFew ? phones : null }
   }
   const facts: ComparedFacts = {
     holdersOf,
@@ -41,10 +42,15 @@ export function createInstallSource() {
       links.set(deviceId, link)
       firsts.set(deviceId, traits)
       phones.add(link.phoneId)
-      for (const { key } of listKeys(traits)) {
-        const own = holders.get(key) ?? { installs: [], sampled: 0 }
-        holders.set(key, own)
-        own.installs.push(deviceId)
+      for (const keyed of listKeys(traits)) {
+        const own = holders.get(keyed.key) ?? {
+          ...createKeyPhones(keyed),
+          installs: 0,
+          sampled: 0,
+        }
+        holders.set(keyed.key, own)
+        own.add(link)
+        own.installs++
         if (isSampled) own.sampled++
       }
     },

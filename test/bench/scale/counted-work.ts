@@ -5,6 +5,7 @@ import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats } from '#shared/io/nats/connection.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
+import { readMetric } from '../../support/process/read-metric.ts'
 import type { StackFacts } from '../../support/process/stack.ts'
 import { readPairs } from '../read-pairs.ts'
 
@@ -85,7 +86,7 @@ export async function openWorkReader(
     return Object.fromEntries(Object.entries(rows[0]!).map(([name, text]) => [name, Number(text)]))
   }
   const readAll = (urls: readonly string[], name: string) =>
-    Promise.all(urls.map((url) => readCounter(url, name)))
+    Promise.all(urls.map((url) => readMetric(url, name)))
   const readDecided = () => readAll(internalUrls.scorer, 'di_events_scored_total')
   return {
     readDecided,
@@ -125,10 +126,3 @@ export async function openWorkReader(
 
 export const sumOf = (values: readonly number[]): number =>
   values.reduce((total, one) => total + one, 0)
-
-/** The sum of a counter over its labels; 0 while it has no series. */
-async function readCounter(url: string, name: string): Promise<number> {
-  const text = await (await fetch(`${url}/metrics`)).text()
-  const values = [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'gm'))]
-  return sumOf(values.map(([, value]) => Number(value)))
-}

@@ -2,8 +2,7 @@
  * What the console's pages say of networks and countries, in a real browser on a real stack. Events
  * are put into the stores directly, since the addresses of a test are not of the internet.
  */
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { decideAlert } from '#shared/core/alerts/decide-alert.ts'
 import type { EventConnection } from '#shared/core/network/event-connection.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
@@ -14,12 +13,11 @@ import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createDecisionWriter } from '#shared/io/telemetry/decision-store.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
-import { findOverflow, findViolations } from '../../support/console/accessibility.ts'
-import { launchBrowser, openPage, settle, type WatchedPage } from '../../support/console/browser.ts'
+import { settle } from '../../support/console/browser.ts'
+import { tellStory } from '../../support/console/story.ts'
 import { testLog } from '../../support/http/console-rig.ts'
-import { admin, createTenant } from '../../support/http/tenant-client.ts'
+import { admin } from '../../support/http/tenant-client.ts'
 import { runDi } from '../../support/process/command-line.ts'
-import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { type EventFacts, makeEvents, signalsOf } from '../../support/telemetry/accepted-events.ts'
 import {
   hostingConnection,
@@ -46,38 +44,15 @@ const policy: Policy = {
   velocity: [{ metric: 'devices_per_network', windowSeconds: 86_400, threshold: 5, weight: 15 }],
 }
 
-let running: TestStack
-let browser: Browser
-let watched: WatchedPage
-let page: Page
+const story = tellStory(slug)
+const { expectNoFault, readTable } = story
+const read = <T>(path: string) => story.read<T>(`/${path}`)
 let events: AcceptedEvent[]
 
 beforeAll(async () => {
-  ;[running, browser] = await Promise.all([startStack(), launchBrowser()])
-  watched = await openPage(browser, { baseURL: running.stack.console })
-  page = watched.page
-  await createTenant(running.stack, slug)
-  await admin(running.stack, 'PUT', `/tenants/${slug}/policy`, policy)
+  await admin(story.stack, 'PUT', `/tenants/${slug}/policy`, policy)
   await fill()
-  const email = 'ada@example.com'
-  const invitation = { email, role: 'admin' }
-  const { url } = await admin<{ url: string }>(
-    running.stack,
-    'POST',
-    '/operators/invitations',
-    invitation,
-  )
-  await page.goto(url)
-  await page.getByLabel('Your name').fill('Ada Lovelace')
-  await page.getByLabel('Password').fill('nine blue kettles sing')
-  await page.getByRole('button', { name: 'Create the account' }).click()
-  await page.getByRole('button', { name: 'Account of Ada Lovelace' }).waitFor()
 })
-afterAll(async () => {
-  await browser?.close()
-  await running?.discard()
-})
-afterEach(() => expect(watched.faults).toEqual([]))
 
 /** One phone on four networks, others on its last one, and a phone that was never measured. */
 async function fill(): Promise<void> {
@@ -102,8 +77,8 @@ async function fill(): Promise<void> {
     { tenantId: slug, deviceId: 'dark', sessionId: 'd', userId: 'bob', receivedAtMs: at(5) },
   ]
   events = makeEvents(facts.map((one) => ({ ...one, policy })))
-  const clickhouse = createClickhouse(running.stack.clickhouse, { name: 'test' })
-  const postgres = createPostgres(running.stack.postgres, { role: 'test', log: testLog })
+  const clickhouse = createClickhouse(story.stack.clickhouse, { name: 'test' })
+  const postgres = createPostgres(story.stack.postgres, { role: 'test', log: testLog })
   await createTelemetryStore(clickhouse).insertTelemetry(events)
   // As the scorer decides the last event on the busy network: more devices than the rule allows.
   const busy = events[4 + others - 1]!
@@ -120,25 +95,14 @@ async function fill(): Promise<void> {
 }
 
 async function open(path: string): Promise<void> {
-  await page.goto(`/t/${slug}/${path}`)
-  await settle(page)
+  await story.goto(path)
+  await settle(story.page)
 }
 
-async function expectNoFault(): Promise<void> {
-  expect(await findViolations(page)).toEqual([])
-  expect(await findOverflow(page)).toBe(0)
-}
-
-async function readTable(name: string): Promise<string[][]> {
-  const rows = page.getByRole('region', { name, exact: true }).getByRole('row')
-  await rows.nth(1).waitFor()
-  const texts = await rows.allInnerTexts()
-  return texts.slice(1).map((text) => text.split('\t').map((cell) => cell.trim()))
-}
-
-const read = <T>(path: string) => admin<T>(running.stack, 'GET', `/tenants/${slug}/${path}`)
 const fact = (name: string) =>
-  page.locator('dt', { hasText: new RegExp(`^${name}$`) }).locator('xpath=following-sibling::dd[1]')
+  story.page
+    .locator('dt', { hasText: new RegExp(`^${name}$`) })
+    .locator('xpath=following-sibling::dd[1]')
 
 describe('the pages', () => {
   it('of a device show its networks, and the other devices on the last one', async () => {
@@ -151,7 +115,7 @@ describe('the pages', () => {
         ['198.51.100.0/24', 'not known', 'not known', '', '1', {}],
       ].map((row) => row.map((cell) => (typeof cell === 'string' ? cell : expect.any(String)))),
     )
-    await page.getByText('4 networks in 3 countries').waitFor()
+    await story.page.getByText('4 networks in 3 countries').waitFor()
     expect(await fact('Connection').textContent()).toMatch(/^DE\s*AS64500\s*Example Hosting Ltd/)
     const answer = await read<{ data: { device_id: string }[]; total: number }>(
       'devices/phone/network',
@@ -165,7 +129,7 @@ describe('the pages', () => {
   it('of a device without a measured connection say so, and ask for no others', async () => {
     await open('devices/dark')
     expect(await fact('Connection').textContent()).toBe('not measured')
-    expect(await page.getByText('Other devices on this network').count()).toBe(0)
+    expect(await story.page.getByText('Other devices on this network').count()).toBe(0)
     await expectNoFault()
   })
 
@@ -178,13 +142,13 @@ describe('the pages', () => {
     await expectNoFault()
     // Counted as of its place in the stream: one of the others was the sixth device there.
     await open(`events/${events[4 + others - 1]!.event_id}`)
-    await page.getByText(`devices per network: ${others + 1} in 1 day`).waitFor()
+    await story.page.getByText(`devices per network: ${others + 1} in 1 day`).waitFor()
     await open(`events/${first!.event_id}`)
     await fact('Connection').getByText('198.51.100.0/24').waitFor()
   })
 
   it('have a line of the command line each, for a device and for an event', async () => {
-    const { stack } = running
+    const { stack } = story
     const env = { CONSOLE_URL: stack.console, ADMIN_TOKEN: stack.admin_token }
     const line = /^connection +DE, AS64500 Example Hosting Ltd, 203\.0\.113\.0\/24, vpn, hosting$/m
     expect((await runDi(['devices', 'show', slug, 'phone'], env)).stdout).toMatch(line)
@@ -217,11 +181,11 @@ describe('the pages', () => {
       await fact('Connection').getByText('2001:db8:ffff::/48').waitFor()
       if (link === 'BR') await expectNoFault()
       await fact('Connection').getByRole('link', { name: link, exact: true }).click()
-      await page.waitForURL((url) => !url.searchParams.has('alert'))
-      expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual(query)
+      await story.page.waitForURL((url) => !url.searchParams.has('alert'))
+      expect(Object.fromEntries(new URL(story.page.url()).searchParams)).toEqual(query)
       const found = await read<Answer>(`alerts?${new URLSearchParams(query)}`)
       expect(found).toMatchObject({ total: 1, data: [{ alert_id: data[0]!.alert_id }] })
-      await page.getByText('1 alert', { exact: false }).first().waitFor()
+      await story.page.getByText('1 alert', { exact: false }).first().waitFor()
     }
   })
 
@@ -247,7 +211,7 @@ describe('the pages', () => {
 
   it('of the overview have a line with the shares of VPNs and data centres', async () => {
     await open('overview')
-    const line = page.locator('p', { hasText: 'Events came from' })
+    const line = story.page.locator('p', { hasText: 'Events came from' })
     // 16 of 17 events are measured; 14 of those came over a VPN or the like.
     expect(await line.textContent()).toBe(
       'Events came from 3 countries: 88 % over a VPN, a proxy, a relay or Tor, 81 % from data ' +
@@ -255,6 +219,6 @@ describe('the pages', () => {
     )
     await expectNoFault()
     await line.getByRole('link').click()
-    await page.getByRole('heading', { name: 'Fleet', exact: true }).waitFor()
+    await story.page.getByRole('heading', { name: 'Fleet', exact: true }).waitFor()
   })
 })

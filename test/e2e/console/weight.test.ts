@@ -8,8 +8,13 @@ import { pagesFolder } from '../../../services/console/serve/pages-folder.ts'
 const kB = 1_000
 const assets = join(pagesFolder, 'assets')
 const read = (name: string) => readFileSync(join(assets, name), 'utf8')
-const weigh = (names: Iterable<string>) =>
-  [...names].reduce((sum, name) => sum + gzipSync(read(name), { level: 9 }).length, 0)
+const weights = new Map<string, number>()
+const weighOne = (name: string): number => {
+  const known = weights.get(name) ?? gzipSync(read(name), { level: 9 }).length
+  weights.set(name, known)
+  return known
+}
+const weigh = (names: Iterable<string>) => [...names].reduce((sum, name) => sum + weighOne(name), 0)
 
 /** A script with all its static imports. */
 function withImports(name: string, found = new Set<string>()): Set<string> {

@@ -11,12 +11,13 @@ import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
 import type { NatsUser } from '../../../deploy/nats-users.ts'
 import { callAdmin } from '../../support/http/tenant-client.ts'
 import { type Closing, startWhole } from '../../support/process/closing.ts'
+import { readMetric } from '../../support/process/read-metric.ts'
 import { createServiceProcess, spawnService } from '../../support/process/service-process.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { type NatsCluster, startNatsCluster } from '../../support/servers/nats/nats-cluster.ts'
 import { startPostgres } from '../../support/servers/postgres-server.ts'
-import { quietLog, sumOf } from '../../support/telemetry/edge-rig.ts'
+import { quietLog } from '../../support/telemetry/edge-rig.ts'
 import { countEvents, readProgress } from '../../support/telemetry/read-stream.ts'
 
 export type Stored = {
@@ -94,10 +95,10 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Cl
   const secret = await call('/tenants', { tenant_id: tenantId, environment: 'sandbox' })
   const areEdgesReady = async () =>
     (await Promise.all(edges.map((edge) => edge.isReady()))).every(Boolean)
-  await until('the edges are ready', areEdgesReady, 20_000)
+  await until('the edges are ready', areEdgesReady)
   const sum = async (urls: string[], name: string, labels: Record<string, string>) => {
-    const texts = await Promise.all(urls.map(async (url) => (await fetch(`${url}/metrics`)).text()))
-    return texts.reduce((total, text) => total + sumOf(text, name, labels), 0)
+    const counts = await Promise.all(urls.map((url) => readMetric(url, name, labels)))
+    return counts.reduce((total, count) => total + count, 0)
   }
   return {
     cluster,
@@ -127,8 +128,12 @@ async function startAll(closing: Closing, stop: () => Promise<void>): Promise<Cl
   }
 }
 
-async function migrate(env: Record<string, string>): Promise<void> {
-  const child = spawnService('migrate/main.ts', env)
+/** Runs the migration job. @throws with its output when it fails */
+export async function migrate(
+  env: Record<string, string>,
+  args: readonly string[] = [],
+): Promise<void> {
+  const child = spawnService('migrate/main.ts', env, [], args)
   let output = ''
   child.stderr!.on('data', (chunk: Buffer) => {
     output += chunk

@@ -103,7 +103,7 @@ export async function runCluster(options: ClusterRunOptions): Promise<ClusterRun
 }
 
 /** Compares the clients' responses with the stores. */
-export function classify({ sent }: Pick<FleetLoad, 'sent'>, stored: Stored): ClusterFindings {
+function classify({ sent }: Pick<FleetLoad, 'sent'>, stored: Stored): ClusterFindings {
   const accepted = sent.filter(({ eventId }) => eventId !== null)
   const ids = accepted.map(({ eventId }) => eventId!)
   const sessions = new Set(sent.filter(({ blocked }) => blocked).map(({ sessionId }) => sessionId))

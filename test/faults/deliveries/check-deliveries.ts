@@ -77,23 +77,11 @@ export type Findings = {
   repeatsAfterSuccess: number
   /** Deliveries left claimed by killed processes, over all kills: the bound of the two above. */
   orphans: number
-  /** Unanswered requests at the kill of the process, over all kills; kills with such requests. */
-  openAtKills: number
+  /** Kills that left unanswered requests. */
   killsThatMet: number
   acts: Partial<Record<ReceiverAct, number>>
-  /** Responses of which sender and receiver may know different outcomes. */
-  unknown: Record<UnknownOutcome, number>
-  /** Recorded attempts that never reached the receiver, by error kind. */
-  unseen: Record<string, number>
   signaturesVerified: number
-  attemptsRecorded: number
 }
-
-export type UnknownOutcome =
-  | 'cut in its body, recorded as 200'
-  | 'cut in its body, recorded as a failure'
-  | 'cut in its body, sent again after a kill'
-  | 'complete 200, recorded as a failure'
 
 /** Compares everything. */
 export function checkDeliveries({ raised, requests, stored, kills }: Evidence): Findings {
@@ -104,8 +92,6 @@ export function checkDeliveries({ raised, requests, stored, kills }: Evidence): 
   const openAt = kills.map(({ sentMs }) => countOpen(requests, sentMs))
   const acts: Findings['acts'] = {}
   for (const { act } of requests) acts[act] = (acts[act] ?? 0) + 1
-  const matched = stored.map((row) => matchRecords(row, requestsOf(row.deliveryId)))
-  const unknown = countAll(matched.flatMap((one) => one.unknown))
   return {
     breaches: {
       missing: raised.filter(
@@ -119,7 +105,7 @@ export function checkDeliveries({ raised, requests, stored, kills }: Evidence): 
       forged: requests.filter(({ genuine }) => genuine === false),
       decreasing: histories.flatMap((one) => one.decreasing),
       gaps: stored.filter((row) => !isGapless(row)),
-      unfounded: matched.flatMap((one) => one.unfounded),
+      unfounded: stored.flatMap((row) => findUnfounded(row, requestsOf(row.deliveryId))),
       unrecorded: requests.filter(
         ({ deliveryId, attempt }) => !((rows.get(deliveryId)?.attempts ?? 0) >= attempt),
       ),
@@ -129,30 +115,13 @@ export function checkDeliveries({ raised, requests, stored, kills }: Evidence): 
     repeats: sum(histories.map((one) => one.repeats)),
     repeatsAfterSuccess: sum(histories.map((one) => one.repeatsAfterSuccess)),
     orphans: sum(kills.map(({ orphans }) => orphans.size)),
-    openAtKills: sum(openAt),
     killsThatMet: openAt.filter((count) => count > 0).length,
     acts,
-    unknown: { ...noUnknown, ...unknown },
-    unseen: countAll(matched.flatMap((one) => one.unseen)),
     signaturesVerified: requests.filter(({ genuine }) => genuine === true).length,
-    attemptsRecorded: sum(stored.map(({ records }) => records.length)),
   }
 }
 
-const noUnknown: Record<UnknownOutcome, number> = {
-  'cut in its body, recorded as 200': 0,
-  'cut in its body, recorded as a failure': 0,
-  'cut in its body, sent again after a kill': 0,
-  'complete 200, recorded as a failure': 0,
-}
-
 const sum = (values: number[]) => values.reduce((all, value) => all + value, 0)
-
-function countAll(names: string[]): Record<string, number> {
-  const counts: Record<string, number> = {}
-  for (const name of names) counts[name] = (counts[name] ?? 0) + 1
-  return counts
-}
 
 const countOpen = (requests: readonly SeenRequest[], atMs: number) =>
   requests.filter(({ arrivedMs, endedMs }) => arrivedMs <= atMs && endedMs >= atMs).length
@@ -244,32 +213,15 @@ function fits({ status, errorKind }: AttemptRow, { act, complete }: SeenRequest)
   return errorKind === 'reset'
 }
 
-type Matched = {
-  unfounded: Breaches['unfounded']
-  unknown: UnknownOutcome[]
-  unseen: string[]
-}
-
-function matchRecords({ deliveryId, records }: StoredDelivery, seen: SeenRequest[]): Matched {
-  const matched: Matched = { unfounded: [], unknown: [], unseen: [] }
-  for (const record of records) {
+/** A record without a response may be of a request that never reached the receiver. */
+function findUnfounded(
+  { deliveryId, records }: StoredDelivery,
+  seen: SeenRequest[],
+): Breaches['unfounded'] {
+  return records.flatMap((record) => {
     const tries = seen.filter(({ attempt }) => attempt === record.attempt)
     const last = tries.at(-1)
-    if (last === undefined && record.status === null) {
-      matched.unseen.push(record.errorKind ?? 'none')
-    } else if (last === undefined || !fits(record, last)) {
-      matched.unfounded.push({ deliveryId, record, tries })
-    } else if (last.act === 'cut answer') {
-      const how = record.status === null ? 'a failure' : '200'
-      matched.unknown.push(`cut in its body, recorded as ${how}`)
-    } else if (record.status === null && last.complete && isAccepted(last)) {
-      matched.unknown.push('complete 200, recorded as a failure')
-    }
-    for (const { act, status } of tries.slice(0, -1)) {
-      if (act === 'cut answer' && status !== null) {
-        matched.unknown.push('cut in its body, sent again after a kill')
-      }
-    }
-  }
-  return matched
+    const isFounded = last === undefined ? record.status === null : fits(record, last)
+    return isFounded ? [] : [{ deliveryId, record, tries }]
+  })
 }

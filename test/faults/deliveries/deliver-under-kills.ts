@@ -16,7 +16,6 @@ export type KillsOptions = RigOptions & {
   kills: number
   /** Whether to end the claims of a killed process at once; for one process alone. */
   hurryClaims: boolean
-  onProgress?: (line: string) => void
 }
 
 export type UnderKills = {
@@ -24,12 +23,6 @@ export type UnderKills = {
   requests: SeenRequest[]
   stored: StoredDelivery[]
   kills: Kill[]
-  /** How often waiting retries were made due, and how many in all. */
-  pulls: number
-  pulled: number
-  /** Webhooks whose circuit was closed at that time. */
-  closedCircuits: number
-  tookMs: number
 }
 
 /** @throws when a delivery process ends by itself, or nothing is delivered for a long time */
@@ -42,28 +35,22 @@ export async function deliverUnderKills(options: KillsOptions): Promise<UnderKil
     kills: [],
     over: false,
     claimsLeft: new Set(),
-    pulls: 0,
-    pulled: 0,
-    closedCircuits: 0,
   }
-  const startedMs = performance.now()
   try {
     await Promise.all(
       [raiseAll(run), killAll(run), makeRetriesDue(run)].map((work) => orEnd(run, work)),
     )
-    const tookMs = performance.now() - startedMs
     // Everything is recorded; now the processes end on purpose.
     for (const { kill } of rig.processes) await kill()
     const requests = await rig.receiver.end()
-    const { raised, kills, pulls, pulled, closedCircuits } = run
-    const stored = await readStored(rig)
-    return { raised, requests, stored, kills, pulls, pulled, closedCircuits, tookMs }
+    const { raised, kills } = run
+    return { raised, requests, stored: await readStored(rig), kills }
   } finally {
     await rig.stop()
   }
 }
 
-type Run = Pick<UnderKills, 'raised' | 'kills' | 'pulls' | 'pulled' | 'closedCircuits'> & {
+type Run = Pick<UnderKills, 'raised' | 'kills'> & {
   rig: DeliveryRig
   options: KillsOptions
   over: boolean
@@ -121,10 +108,6 @@ async function killAll(run: Run): Promise<void> {
     await pause(random.int(0, 150))
     run.kills.push(await killOnce(run, which))
     requestsAtStart[which] = rig.receiver.progress().requests
-    if ((at + 1) % 10 === 0) {
-      const { delivered, requests } = rig.receiver.progress()
-      options.onProgress?.(`${at + 1} kills, ${delivered} delivered, ${requests} requests`)
-    }
   }
 }
 
@@ -189,21 +172,17 @@ async function makeRetriesDue(run: Run): Promise<void> {
   }
 }
 
-async function pullForward(run: Run): Promise<void> {
-  const { postgres } = run.rig
+async function pullForward({ rig: { postgres } }: Run): Promise<void> {
   // Skips locked rows, so that the delivery process never waits for the drill.
-  const { rowCount } = await postgres.query(
+  await postgres.query(
     `update deliveries set due_at = now() where delivery_id in (
        select delivery_id from deliveries
        where state = 'pending' and claimed_by is null and due_at > now()
        for update skip locked)`,
   )
-  const closed = await postgres.query(
+  await postgres.query(
     'update webhooks set circuit_open_until = null where circuit_open_until is not null',
   )
-  run.pulls += 1
-  run.pulled += rowCount
-  run.closedCircuits += closed.rowCount
 }
 
 async function readStored({ postgres }: DeliveryRig): Promise<StoredDelivery[]> {

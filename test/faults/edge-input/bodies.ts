@@ -72,7 +72,9 @@ const escaped = (key: string) =>
 /** An unreadable or another tenant cannot be authenticated. */
 const isTenant = (path: string) => path === '$.tenant_id'
 /** `null` and an empty text count as absent. */
-const canBeAbsent = (path: string) => path === '$.user_id' || path === '$.account_id'
+const canBeAbsent = (path: string) => /^\$\.(user_id|account_id|sdk_meta\.batch_type)$/.test(path)
+/** A client's time and what it computed are never a reason for a refusal. */
+const isAdvice = (path: string) => path === '$.occurred_at' || path.startsWith('$.scorer.')
 const expectedOf = (path: string) => (isTenant(path) ? [401] : [400])
 
 type Add = (family: string, name: string, body: Buffer | string, at?: Partial<HostileCase>) => void
@@ -110,8 +112,7 @@ function addWrongTypes(members: Member[], edited: (edit: Edit) => string, add: A
       // Every signal can be null: the device could not read it.
       const isSignal = /^\$\.signals\.\w+\.\w+$/.test(path)
       if (isSignal && (type === 'null' || value === null)) continue
-      // A client's time is never a reason for a refusal.
-      if (path === '$.occurred_at') continue
+      if (isAdvice(path)) continue
       if (canBeAbsent(path) && type === 'null') continue
       for (const text of values) {
         const authentic = path !== '$' && !isTenant(path)
@@ -121,7 +122,7 @@ function addWrongTypes(members: Member[], edited: (edit: Edit) => string, add: A
         })
       }
     }
-    const isOptional = /user_id|account_id|occurred_at|signals\.\w+\.|flags\[/.test(path)
+    const isOptional = isAdvice(path) || canBeAbsent(path) || /signals\.\w+\./.test(path)
     if (key !== null && !isOptional) {
       add('a member left out', path, edited({ path, drop: true }), { expected: expectedOf(path) })
     }
@@ -350,8 +351,6 @@ function addSizes({ tenantId }: Signer, edited: (edit: Edit) => string, add: Add
     const path = `$.signals.${category}`
     add('size', `513 keys of ${category}`, edited({ path, value: keys(513, (at) => `k${at}`) }))
   }
-  const flags = JSON.stringify(Array.from({ length: 257 }, () => 'A'))
-  add('size', '257 flags', edited({ path: '$.scorer.rasp_flags', value: flags }))
   for (const name of ['sdk_version', 'platform', 'batch_type']) {
     const value = `"${'x'.repeat(129)}"`
     add('size', `129 characters of ${name}`, edited({ path: `$.sdk_meta.${name}`, value }))

@@ -133,7 +133,7 @@ export async function compareTimes(
  * Mann and Whitney's U as a share: the chance that one of `a` is greater than one of `b`, ties
  * counted half. For n equally distributed values each it is 0.5 within about 1 / sqrt(6 n).
  */
-export function toChance(a: readonly number[], b: readonly number[]): number {
+function toChance(a: readonly number[], b: readonly number[]): number {
   const all = [...a.map((value) => ({ value, own: 1 })), ...b.map((value) => ({ value, own: 0 }))]
   all.sort((x, y) => x.value - y.value)
   let ranks = 0

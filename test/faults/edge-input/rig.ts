@@ -100,7 +100,7 @@ async function projectTenants(rig: EdgeRig): Promise<Tenants> {
 export type Breach = { family: string; name: string; got: string }
 
 /** Checks the status and the problem body of a response. @returns null when it is correct */
-export function judgeAnswer(one: HostileCase, { status, text }: RawAnswer): Breach | null {
+function judgeAnswer(one: HostileCase, { status, text }: RawAnswer): Breach | null {
   const breach = (got: string) => ({ family: one.family, name: one.name, got })
   if (!one.expected.includes(status)) return breach(`${status}, not ${one.expected.join(' or ')}`)
   if (status < 400) return null

@@ -11,7 +11,7 @@ import { type Breach, type HostileRig, sendAll } from './rig.ts'
 import { makeFlippedAndSigned, makeSignatureCases } from './signatures.ts'
 
 /** Cases for connections that stay open. */
-export function makePooledCases({ tenants }: Pick<HostileRig, 'tenants'>): HostileCase[] {
+function makePooledCases({ tenants }: Pick<HostileRig, 'tenants'>): HostileCase[] {
   const { acme, globex } = tenants
   return [
     ...makeSignatureCases(acme, globex),

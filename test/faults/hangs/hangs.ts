@@ -1,9 +1,11 @@
 /**
- * `npm run faults -- hangs [--only nats,clickhouse,postgres] [--nats 45] [--clickhouse 60]
- * [--postgres 60] [--rate 200] [--seed S]`: under a fleet, all processes of one server after the
- * other are stopped with SIGSTOP for so many seconds and go on with SIGCONT, as in a machine that
- * hangs. Prints what the fleet and the reconciliation found. Exits with 1 when anything accepted is
- * lost, twice or wrong, the stages differ, or a process wrote a line that is not of its log.
+ * `npm run faults -- hangs [--only nats,clickhouse,postgres,console] [--nats 45] [--clickhouse 60]
+ * [--postgres 60] [--console 30] [--rate 200] [--seed S]`: under a fleet, all processes of one
+ * server after the other are stopped with SIGSTOP for so many seconds and go on with SIGCONT, as in
+ * a machine that hangs; then one of two consoles is stopped in the middle of each of its jobs,
+ * until the other one goes on with it, which must be within so many seconds. Prints what the fleet
+ * and the reconciliation found. Exits with 1 when anything accepted is lost, twice or wrong, the
+ * stages differ, or a process wrote a line that is not of its log.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,8 +22,9 @@ import { print, randomSeed, readOptions, reportBroken } from '../support/drill.t
 import { awaitFlow, readDifference, readSettled, startFleet } from '../support/fleet-load.ts'
 import { signalTree } from '../support/process-tree.ts'
 import { awaitAllReady } from '../support/stack-under-load/stack-children.ts'
+import { hangConsoles } from './hang-console.ts'
 
-type Hang = { server: ServerName; seconds: number }
+type Hang = { server: ServerName | 'console'; seconds: number }
 
 /** Load before, between and after the hangs: a backlog must drain under load. */
 const calmSeconds = 12
@@ -29,10 +32,11 @@ const calmSeconds = 12
 /** Runs the drill and prints its report. */
 export async function run(args: string[]): Promise<void> {
   const options = readOptions(args, {
-    only: 'nats,clickhouse,postgres',
+    only: 'nats,clickhouse,postgres,console',
     nats: 45,
     clickhouse: 60,
     postgres: 60,
+    console: 30,
     rate: 200,
     seed: randomSeed(),
   })
@@ -46,8 +50,8 @@ export async function run(args: string[]): Promise<void> {
   reportBroken(await hangUnderLoad(hangs, { rate, seed }))
 }
 
-function toServer(name: string): ServerName {
-  const found = SERVER_NAMES.find((server) => server === name)
+function toServer(name: string): Hang['server'] {
+  const found = ([...SERVER_NAMES, 'console'] as const).find((server) => server === name)
   if (found === undefined) throw new Error(`there is no server "${name}"`)
   return found
 }
@@ -59,13 +63,15 @@ async function hangUnderLoad(
 ): Promise<string[]> {
   const running = await startStack()
   try {
-    const hanging = hangs.reduce((sum, { seconds }) => sum + seconds, 0)
+    const hanging = hangs.reduce((sum, hang) => sum + toSeconds(hang), 0)
     const seconds = hanging + (hangs.length + 1) * calmSeconds
     const fleet = startFleet(running.dataDir, { rate, seconds, seed, settleSeconds: 120 + seconds })
     await awaitFlow(running)
-    for (const hang of hangs) {
+    const late: string[] = []
+    for (const { server, seconds: hangSeconds } of hangs) {
       await pause(1_000 * calmSeconds)
-      await hangOnce(running, hang)
+      if (server !== 'console') await hangOnce(running, { server, seconds: hangSeconds })
+      else late.push(...(await hangConsoles(running, { secondsMax: hangSeconds })))
     }
     const summary = await fleet
     print(toSummaryText(summary))
@@ -75,6 +81,7 @@ async function hangUnderLoad(
     print(`\n${toReconciliationText(reconciliation)}\n`)
     const stored = reconciliation.data.reduce((sum, hour) => sum + hour.stored, 0)
     return [
+      ...late,
       ...judgeSummary(
         summary,
         hangs.some(({ server }) => server === 'nats'),
@@ -88,7 +95,14 @@ async function hangUnderLoad(
   }
 }
 
-async function hangOnce(running: TestStack, { server, seconds }: Hang): Promise<void> {
+/** How long the fleet sends for it: a console is stopped in eight jobs, some of which run seldom. */
+const toSeconds = ({ server, seconds }: Hang): number =>
+  server === 'console' ? 8 * seconds : seconds
+
+async function hangOnce(
+  running: TestStack,
+  { server, seconds }: { server: ServerName; seconds: number },
+): Promise<void> {
   const stopped = signalTree(running.stack.pids[server], 'SIGSTOP')
   if (stopped.length === 0) throw new Error(`${server} does not run`)
   print(`${server}: ${stopped.length} processes stopped for ${seconds} s`)

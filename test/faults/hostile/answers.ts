@@ -1,6 +1,6 @@
 /**
  * Hostile responses: floods, drips, silence and breaks, before, in and after the head, with and
- * without TLS. Each has its expected end, so that the drill notices a receiver that did not attack.
+ * without TLS. Each has its expected end, so that the test notices a receiver that did not attack.
  */
 import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'

@@ -1,6 +1,7 @@
 /** A process of compose.yaml as a container of Podman, with the same settings. */
 import type { ChildProcess } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import type { ProcessName } from '#shared/core/permissions/process-permissions.ts'
 import { createLauncher, type Exit, exitOf } from '../../../deploy/local/stack/launch.ts'
 import type { ComposeService } from '../../support/deploy/compose-file.ts'
@@ -26,6 +27,8 @@ export type ContainerSettings = {
   /** Whether the process is the container's first one, as in the chart, and not below an init. */
   isFirst: boolean
 }
+
+const composeDir = fileURLToPath(new URL('../../../deploy', import.meta.url))
 
 /** Keys that the drill reads elsewhere, or that mean nothing where a host's network is used. */
 const otherKeys =
@@ -53,6 +56,10 @@ export function toRunOptions(
     if (key === 'tmpfs') return each('--tmpfs')
     if (key === 'cap_drop') return each('--cap-drop')
     if (key === 'security_opt') return each('--security-opt')
+    // Folders are beside compose.yaml.
+    if (key === 'volumes') {
+      return value.flatMap((one: string) => ['--volume', one.replace(/^\.\//, `${composeDir}/`)])
+    }
     if (key !== 'secrets') throw new Error(`the drill does not know ${key} of compose.yaml`)
     return value.flatMap((name: string) => [
       '--volume',

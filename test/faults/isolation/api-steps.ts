@@ -75,12 +75,14 @@ function drawFilters({ alerts, tenant, others }: TenantClient, drawn: Drawn) {
     keep('min_score', `${least}`, (alert) => alert.decision.risk_score >= least)
   }
   const times = alerts.map((alert) => Date.parse(alert.created_at))
+  // A range that ends before it begins is refused.
+  const [fromMs, toMs] = instants
+    .map((instant) => oneOf(times, instant) + (pick % 3) - 1)
+    .sort((a, b) => a - b) as [number, number]
   if (flags[3]) {
-    const fromMs = oneOf(times, instants[0]) + (pick % 3) - 1
     keep('from', toIso(fromMs), (alert) => Date.parse(alert.created_at) >= fromMs)
   }
   if (flags[4]) {
-    const toMs = oneOf(times, instants[1]) + (pick % 3) - 1
     keep('to', toIso(toMs), (alert) => Date.parse(alert.created_at) < toMs)
   }
   return { query, matching }

@@ -1,4 +1,4 @@
-/** The stack with its five tenants, ready when everything sent has arrived as the model expects. */
+/** The stack with its tenants, ready when everything sent has arrived as the model expects. */
 
 import { isDeepStrictEqual } from 'node:util'
 import type { Alert } from '#shared/core/alerts/alert-schema.ts'
@@ -39,14 +39,14 @@ export type IsolationRig = {
 }
 
 /** Starts and fills the stack in about ten seconds. @throws when something differs from the model */
-export async function startIsolationRig(seed: number): Promise<IsolationRig> {
+export async function startIsolationRig(seed: number, count = 5): Promise<IsolationRig> {
   const [running, receiver] = await Promise.all([startStack(), startReceiver()])
   const close = async () => {
     await running.discard()
     await receiver.close()
   }
   try {
-    const tenants = await fillTenants(running, { seed, hookUrl: receiver.url })
+    const tenants = await fillTenants(running, { seed, count, hookUrl: receiver.url })
     const possessions: Possessions[] = []
     for (const tenant of tenants) possessions.push(await settle(running, tenant))
     await Promise.all(tenants.map((tenant) => furnish(running, tenant)))
@@ -62,43 +62,31 @@ async function settle(running: TestStack, tenant: IsolatedTenant): Promise<Posse
   const { stack } = running
   const key = tenant.public_api_key
   const expected = tenant.model.alerts
-  const alerts = await until(
-    `alerts of ${tenant.tenant_id}`,
-    async () => {
-      const found = await readAlerts(stack, key)
-      return found.total >= expected.length ? found.alerts : null
-    },
-    60_000,
-  )
+  const alerts = await until(`alerts of ${tenant.tenant_id}`, async () => {
+    const found = await readAlerts(stack, key)
+    return found.total >= expected.length ? found.alerts : null
+  })
   const devices = new Map<string, DeviceView>()
   for (const id of tenant.deviceIds) {
     const model = toModelDevice(tenant, id)
     const risks = sumOfRisks(model)
-    const device = await until(
-      `device ${id}`,
-      async () => {
-        const { body } = await read<DeviceView>(stack, key, toDevicePath(id))
-        // Decisions come after the events.
-        const isDecided = body.sessions !== undefined && sumOfRisks(body) >= risks
-        return body.sessions_total >= model.sessions_total && isDecided ? body : null
-      },
-      30_000,
-    )
+    const device = await until(`device ${id}`, async () => {
+      const { body } = await read<DeviceView>(stack, key, toDevicePath(id))
+      // Decisions come after the events.
+      const isDecided = body.sessions !== undefined && sumOfRisks(body) >= risks
+      return body.sessions_total >= model.sessions_total && isDecided ? body : null
+    })
     devices.set(id, device)
   }
   const deliveryIds = alerts.map((alert) => toDeliveryId(alert.alert_id))
   const possessions = { tenant, alerts, devices, deliveryIds }
   const wrong = findDifferences(possessions)
   if (wrong.length > 0) throw new Error(`${tenant.tenant_id}: ${wrong.slice(0, 5).join('\n')}`)
-  await until(
-    `deliveries of ${tenant.tenant_id}`,
-    async () => {
-      const path = `/tenants/${tenant.tenant_id}/deliveries?state=delivered&limit=500`
-      const { data } = await admin<{ data: unknown[] }>(stack, 'GET', path)
-      return data.length === alerts.length
-    },
-    60_000,
-  )
+  await until(`deliveries of ${tenant.tenant_id}`, async () => {
+    const path = `/tenants/${tenant.tenant_id}/deliveries?state=delivered&limit=500`
+    const { data } = await admin<{ data: unknown[] }>(stack, 'GET', path)
+    return data.length === alerts.length
+  })
   return possessions
 }
 
@@ -131,7 +119,7 @@ const sumOfRisks = ({ sessions }: DeviceView): number =>
   sessions.reduce((sum, session) => sum + session.risk_score, 0)
 
 /** A device in the model. */
-export const toModelDevice = ({ model }: IsolatedTenant, id: string): DeviceView =>
+const toModelDevice = ({ model }: IsolatedTenant, id: string): DeviceView =>
   model.get(toDevicePath(id)).json as DeviceView
 
 export const toDevicePath = (id: string): string => `/v1/di/devices/${encodeURIComponent(id)}`

@@ -1,5 +1,5 @@
 /**
- * Runs the drill: one client for each of five tenants, until the required number of calls; then
+ * Runs the drill: one client for each tenant, until the required number of calls; then
  * erases and suspends one tenant, and compares all data of the others again.
  */
 import fc from 'fast-check'

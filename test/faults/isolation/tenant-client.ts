@@ -4,6 +4,7 @@
  * distinguishes a foreign id from an unknown one.
  */
 import type { Call, CallAnswer, Caller } from '../../support/http/http-call.ts'
+import { until } from '../../support/process/until.ts'
 import { findForeign, toComparable } from './compare-answers.ts'
 import type { IsolationRig, Possessions } from './rig.ts'
 
@@ -93,6 +94,12 @@ export function createTenantClient(
     }
     return answer
   }
+  // A busy server may refuse either of two calls.
+  const answered = (request: Request) =>
+    until('an answer', async () => {
+      const answer = await call(request)
+      return answer.status === 503 ? null : answer
+    })
   return {
     ...own,
     rig,
@@ -100,8 +107,8 @@ export function createTenantClient(
     others: rig.possessions.filter(({ tenant }) => tenant.tenant_id !== owner),
     probe: async (requestOf, { foreign, unknown }, statuses) => {
       const request = requestOf(foreign)
-      const answer = await call(request)
-      const other = await call(requestOf(unknown))
+      const answer = await answered(request)
+      const other = await answered(requestOf(unknown))
       const tally = tallyOf(request.route)
       tally.probes++
       const [a, b] = [toComparable(answer, foreign), toComparable(other, unknown)]

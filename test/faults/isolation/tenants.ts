@@ -1,5 +1,5 @@
 /**
- * Five tenants with the same device, session and user ids, filled in the same minute. Every text
+ * Tenants with the same device, session and user ids, filled in the same minute. Every text
  * that a tenant can choose has its own mark, its verdicts follow its own plan, and a model of the
  * service has the expected results.
  */
@@ -29,8 +29,6 @@ export type IsolatedTenant = Tenant & {
   writer_key: string
 }
 
-export const tenantsCount = 5
-
 /** Ids that all tenants use. */
 export const sharedDevices = ['device-1', 'device-2', 'a/b +c', 'übung-😀', "o'hara", 'device-6']
 const levels: Record<string, Record<string, unknown>>[] = [
@@ -42,10 +40,10 @@ const levels: Record<string, Record<string, unknown>>[] = [
 /** Creates the tenants and sends their events, each tenant's in a fixed order. */
 export async function fillTenants(
   running: TestStack,
-  { seed, hookUrl }: { seed: number; hookUrl: string },
+  { seed, count, hookUrl }: { seed: number; count: number; hookUrl: string },
 ): Promise<IsolatedTenant[]> {
   const made = await Promise.all(
-    Array.from({ length: tenantsCount }, async (_, index): Promise<IsolatedTenant> => {
+    Array.from({ length: count }, async (_, index): Promise<IsolatedTenant> => {
       const mark = `own${index}${(seed % 46_656).toString(36).padStart(3, '0')}q`
       const slug = `iso-${mark}`
       const tenant = await createTenant(running.stack, slug, `${hookUrl}/${slug}`)

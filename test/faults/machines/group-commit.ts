@@ -2,6 +2,7 @@
  * Group commit on a model of JetStream: publishes are stored, lost, refused, stored with a lost
  * acknowledgement, or stored after the edge has stopped waiting, in every order. An event counts as
  * stored only when it is stored, each is settled once, and an id always has the same content.
+ * Messages are sent in the order of their events, and every bound holds.
  */
 import fc from 'fast-check'
 import {
@@ -35,6 +36,9 @@ const limits = {
   publishAttemptMs: 700,
 }
 
+const namesIn = (message: string) =>
+  (JSON.parse(message) as { name: string }[]).map(({ name }) => name)
+
 /** One history: the group commit and the broker. */
 function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note) {
   let nowMs = 0
@@ -45,6 +49,8 @@ function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note
   const taken = new Set<string>()
   const changed: string[] = []
   const settled = new Map<string, string | null>()
+  let inFlight = 0
+  let mostInFlight = 0
   const turn = (what: string) => scheduler.schedule(Promise.resolve(), what)
 
   const store = (batchId: string, bytes: string) => {
@@ -65,7 +71,9 @@ function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note
       sent.set(batchId, bytes)
       const fate = nextFate()
       note(fate)
+      mostInFlight = Math.max(mostInFlight, ++inFlight)
       await turn(`publish: ${fate}`)
+      inFlight--
       if (fate === 'refused') throw Object.assign(new Error(fate), { final: true, fault: 'full' })
       if (fate === 'stored') return store(batchId, bytes)
       if (fate === 'ack lost') store(batchId, bytes)
@@ -107,8 +115,17 @@ function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note
       const [head, body] = [`{"name":"${name}","body":`, Buffer.from(`"${'x'.repeat(size)}"`)]
       const bytes = toWaiterBytes(head, body)
       taken.add(name)
-      if (commit.offer({ name, head, body, bytes, arrivedMs: nowMs })) return
+      const before = commit.waiting()
+      if (commit.offer({ name, head, body, bytes, arrivedMs: nowMs })) {
+        const { events, bytes: waitingBytes } = commit.waiting()
+        demand(events <= limits.waitingEventsMax, `${events} events wait`)
+        demand(waitingBytes < limits.waitingBytesMax + bytes, `${waitingBytes} bytes wait`)
+        return
+      }
       taken.delete(name)
+      const isFull =
+        before.events >= limits.waitingEventsMax || before.bytes >= limits.waitingBytesMax
+      demand(isFull, `${name} was refused while there was room`)
       note('refused: limit')
     },
     pass: (ms: number) => {
@@ -120,7 +137,19 @@ function createHistory(scheduler: fc.Scheduler, nextFate: () => Fate, note: Note
       demand(changed.length === 0, `${changed.join()} were sent again with other bytes`)
       demand(settled.size === taken.size, `${taken.size - settled.size} events were never settled`)
       for (const name of taken) demand(holdersOf(name) <= 1, `${name} is stored under two ids`)
-      demand(commit.waiting().events === 0, 'events still wait')
+      const { events, bytes } = commit.waiting()
+      demand(events === 0 && bytes === 0, 'events still wait')
+      demand(mostInFlight <= limits.publishesInFlightMax, `${mostInFlight} publishes at a time`)
+      const messages = [...sent.values()].map(namesIn)
+      const places = messages.flat().map((name) => [...taken].indexOf(name))
+      const isOrdered = places.every((place, at) => place > (places[at - 1] ?? -1))
+      demand(isOrdered, `sent in the order ${places.join()}`)
+      for (const [at, message] of [...sent.values()].entries()) {
+        const count = messages[at]!.length
+        demand(count <= limits.batchEventsMax, `${count} events in a message`)
+        const fits = Buffer.byteLength(message) <= limits.batchBytesMax || count === 1
+        demand(fits, `a message of ${Buffer.byteLength(message)} bytes`)
+      }
     },
   }
 }

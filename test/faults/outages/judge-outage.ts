@@ -2,26 +2,49 @@
 import { SERVICE_NAMES } from '../../../deploy/local/stack/settings.ts'
 import { percentile } from '../../support/process/percentile.ts'
 import { seconds } from '../support/drill.ts'
-import type { Call, CallKind } from './load.ts'
+import type { Call } from './load.ts'
 import type { OutageFindings } from './read-back.ts'
 import type { Probe } from './readiness-probes.ts'
-import { type InjectedOutage, type OutagesResult, truthWithinMs } from './run-outages.ts'
+import type { InjectedOutage, OutagesResult } from './run-outages.ts'
 
 type Seen = Pick<OutagesResult, 'calls' | 'probes'>
 
-/** Every submission gets a response within this time. */
-const refusedWithinMs = 2_500
+/** How fast the service is during an outage and after it. */
+export type OutageBounds = {
+  /** Every submission gets a response within this time. */
+  refusedMs: number
+  /** The same once the edge has detected the outage, for 95 of 100. */
+  refusedOnceKnownMs: number
+  /** The api waits this long for a database that does not respond. */
+  readMs: number
+  /** Readiness must be correct after this time. */
+  truthMs: number
+}
+
+/** On two quiet cores. */
+export const quietBounds: OutageBounds = {
+  refusedMs: 2_500,
+  refusedOnceKnownMs: 300,
+  readMs: 4_000,
+  truthMs: 5_000,
+}
+
+/** On a machine that may be slow nothing is late: what happens counts, not when. */
+export const unbounded: OutageBounds = {
+  refusedMs: Infinity,
+  refusedOnceKnownMs: Infinity,
+  readMs: Infinity,
+  truthMs: Infinity,
+}
+
 /**
  * After this time an edge has detected the outage: its lease has expired, or a publish has failed.
  */
 const knownAfterMs = 3_000
-const refusedOnceKnownMs = 300
 /** Readiness is compared with the responses this long before and after. */
 const aroundMs = 1_500
 /** An acknowledgement that was written before the outage is read within this time. */
 const inTransitMs = 200
-/** The api waits this long for a database that does not respond. */
-const readWithinMs = 4_000
 /** ClickHouse restarts in this time after a full disk left a broken part. */
 const startsWithinMs = 3_000
 
@@ -38,21 +61,29 @@ export function submissionsOf(
 }
 
 /** @returns the guarantees that an outage broke */
-export function judgeOutage(injected: InjectedOutage, { calls, probes }: Seen): string[] {
+export function judgeOutage(
+  injected: InjectedOutage,
+  { calls, probes }: Seen,
+  bounds: OutageBounds,
+): string[] {
   const { outage } = injected
   const wrong = [
-    ...judgeIntake(injected, submissionsOf(injected, calls)),
-    ...judgeReads('alerts', outage.expected.alerts, injected, calls),
-    ...judgeReads('device', outage.expected.device, injected, calls),
-    ...judgeReadiness(injected, probes),
-    ...judgeIngest(injected, { calls, probes }),
+    ...judgeIntake(injected, submissionsOf(injected, calls), bounds),
+    ...judgeReads('alerts', injected, calls, bounds),
+    ...judgeReads('device', injected, calls, bounds),
+    ...judgeReadiness(injected, probes, bounds),
+    ...judgeIngest(injected, { calls, probes }, bounds),
     ...(injected.drained ? [] : ['the backlog was not acknowledged in time']),
-    ...(injected.readyAgain ? [] : ['not all were ready within 5 s of the recovery']),
+    ...(injected.readyAgain ? [] : ['not all were ready in time after the recovery']),
   ]
   return wrong.map((line) => `${outage.name}: ${line}`)
 }
 
-function judgeIntake(injected: InjectedOutage, own: readonly Call[]): string[] {
+function judgeIntake(
+  injected: InjectedOutage,
+  own: readonly Call[],
+  bounds: OutageBounds,
+): string[] {
   const { outage, inForceMs } = injected
   const refused = own.filter(({ outcome }) => outcome === 'refused')
   const lost = own.filter(({ outcome }) => outcome === 'unknown').length
@@ -79,18 +110,22 @@ function judgeIntake(injected: InjectedOutage, own: readonly Call[]): string[] {
   )
   const bare = refused.filter(({ status, retryAfter }) => status !== 503 || !retryAfter).length
   broken(refused.length === 0, 'nothing was refused: the outage had no effect')
-  broken(slowest > refusedWithinMs, `a refusal took ${Math.round(slowest)} ms`)
-  broken(knownMs > refusedOnceKnownMs, `refusals took ${Math.round(knownMs)} ms (p95) once known`)
+  broken(slowest > bounds.refusedMs, `a refusal took ${Math.round(slowest)} ms`)
+  broken(
+    knownMs > bounds.refusedOnceKnownMs,
+    `refusals took ${Math.round(knownMs)} ms (p95) once known`,
+  )
   broken(bare > 0, `${bare} refusals were no 503 with Retry-After`)
   return wrong
 }
 
 function judgeReads(
-  kind: CallKind,
-  goesOn: boolean | null,
-  { inForceMs, endedMs, restarts }: InjectedOutage,
+  kind: 'alerts' | 'device',
+  { outage, inForceMs, endedMs, restarts }: InjectedOutage,
   calls: readonly Call[],
+  bounds: OutageBounds,
 ): string[] {
+  const goesOn = outage.expected[kind]
   const own = calls.filter(
     (call) => call.kind === kind && call.begunMs > inForceMs + 1_000 && ended(call) < endedMs,
   )
@@ -102,7 +137,7 @@ function judgeReads(
   const slowest = Math.max(0, ...own.map(({ tookMs }) => tookMs))
   const wrong: string[] = []
   if (bare > 0) wrong.push(`${bare} calls for ${kind} ended other than ok or 503 with Retry-After`)
-  if (slowest > readWithinMs) wrong.push(`a call for ${kind} took ${Math.round(slowest)} ms`)
+  if (slowest > bounds.readMs) wrong.push(`a call for ${kind} took ${Math.round(slowest)} ms`)
   if (goesOn === true && failed.length > 0 && (awayMs === 0 || failedForMs > awayMs)) {
     wrong.push(`${failed.length} calls for ${kind} of ${own.length} failed`)
   }
@@ -111,20 +146,24 @@ function judgeReads(
 }
 
 /** The readiness of each process late in the outage and after the recovery. */
-function judgeReadiness(injected: InjectedOutage, probes: readonly Probe[]): string[] {
+function judgeReadiness(
+  injected: InjectedOutage,
+  probes: readonly Probe[],
+  { truthMs }: OutageBounds,
+): string[] {
   const { outage, inForceMs, endedMs, recoveredMs, calmUntilMs } = injected
   return SERVICE_NAMES.flatMap((name) => {
     const own = probes.filter((probe) => probe.name === name)
     const during = own.filter((probe) => probe.begunMs + probe.tookMs < endedMs)
     // In a short outage only the last probe counts.
     const lastMs = during.at(-1)?.begunMs ?? 0
-    const fromMs = Math.min(inForceMs + truthWithinMs, lastMs)
+    const fromMs = Math.min(inForceMs + truthMs, lastMs)
     const expected = outage.expected.ready[name]
     const wrongProbes = during.filter(
       ({ begunMs, ready }) => begunMs >= fromMs && expected !== null && ready !== expected,
     )
     const after = own.filter(({ begunMs, tookMs, ready }) => {
-      return !ready && begunMs > recoveredMs + truthWithinMs && begunMs + tookMs < calmUntilMs
+      return !ready && begunMs > recoveredMs + truthMs && begunMs + tookMs < calmUntilMs
     })
     const wrong: string[] = []
     if (wrongProbes.length > 0) {
@@ -134,17 +173,21 @@ function judgeReadiness(injected: InjectedOutage, probes: readonly Probe[]): str
     }
     if (after.length > 0) {
       const { why } = after[0]!
-      wrong.push(`${name} is not ready ${truthWithinMs / 1_000} s after the recovery: ${why}`)
+      wrong.push(`${name} is not ready ${truthMs / 1_000} s after the recovery: ${why}`)
     }
     return wrong
   })
 }
 
 /** The readiness of the edge, compared with its responses around that moment. */
-function judgeIngest({ inForceMs, endedMs }: InjectedOutage, { calls, probes }: Seen): string[] {
+function judgeIngest(
+  { inForceMs, endedMs }: InjectedOutage,
+  { calls, probes }: Seen,
+  { truthMs }: OutageBounds,
+): string[] {
   const submitted = calls.filter(({ kind }) => kind === 'submit')
   const wrongProbes = probes.filter(({ name, begunMs, ready }) => {
-    if (name !== 'ingest' || begunMs < inForceMs + truthWithinMs || begunMs > endedMs) return false
+    if (name !== 'ingest' || begunMs < inForceMs + truthMs || begunMs > endedMs) return false
     const around = submitted.filter((call) => {
       return call.begunMs > begunMs - aroundMs && call.begunMs < begunMs + aroundMs
     })

@@ -14,7 +14,13 @@ import {
   reportBroken,
   seconds,
 } from '../support/drill.ts'
-import { judgeFindings, judgeOutage, submissionsOf, toReadinessTimes } from './judge-outage.ts'
+import {
+  judgeFindings,
+  judgeOutage,
+  quietBounds,
+  submissionsOf,
+  toReadinessTimes,
+} from './judge-outage.ts'
 import type { Call } from './load.ts'
 import { bothOf, type Outage, outages, pairs } from './outage-kinds.ts'
 import { type InjectedOutage, type OutagesResult, runOutages } from './run-outages.ts'
@@ -31,9 +37,10 @@ export async function run(args: string[]): Promise<void> {
     scale,
     ratePerSecond: options.rate,
     calmMs: 6_000,
+    readyWithinMs: quietBounds.truthMs,
     onOutage: (injected, seen) => {
       reportOutage(injected, seen)
-      const wrong = judgeOutage(injected, seen)
+      const wrong = judgeOutage(injected, seen, quietBounds)
       for (const line of wrong) print(`  BROKEN: ${line}`)
       broken.push(...wrong)
     },

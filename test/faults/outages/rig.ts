@@ -75,13 +75,19 @@ const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 /** Twice the size of the drill's data, and the server's own files. */
 const disksMb: Record<ServerName, number> = { nats: 1_024, postgres: 768, clickhouse: 1_536 }
 
-/** @param options.smallDisks each server's data on a disk that can be filled; needs root */
-export async function startOutageRig(options: { smallDisks: boolean }): Promise<OutageRig> {
+type OutageRigOptions = {
+  /** Each server's data on a disk that can be filled; needs root. */
+  smallDisks: boolean
+  /** Further settings of the processes. */
+  env?: Env
+}
+
+export async function startOutageRig(options: OutageRigOptions): Promise<OutageRig> {
   return await startWhole((closing, stop) => startAll(options, closing, stop))
 }
 
 async function startAll(
-  { smallDisks }: { smallDisks: boolean },
+  { smallDisks, env: more = {} }: OutageRigOptions,
   closing: Closing,
   stop: () => Promise<void>,
 ): Promise<OutageRig> {
@@ -90,7 +96,7 @@ async function startAll(
   const disks = smallDisks ? mountAll(dir, closing) : null
   for (const name of SERVER_NAMES) mkdirSync(diskOf(dir, name), { recursive: true })
   const supervisor = createSupervisor(dir, closing)
-  const env = toEnv(dir, await freePortBase())
+  const env = { ...toEnv(dir, await freePortBase()), ...more }
   const settings = readSettings({ env, projectDir })
   const secrets = openSecrets(dir)
   const ports = {} as Record<ServerName, number>

@@ -4,7 +4,11 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { scorerConsumer, telemetryStream } from '#shared/core/telemetry/nats-names.ts'
-import { SERVER_NAMES, SERVICE_NAMES } from '../../../deploy/local/stack/settings.ts'
+import {
+  SERVER_NAMES,
+  SERVICE_NAMES,
+  type ServiceName,
+} from '../../../deploy/local/stack/settings.ts'
 import { startReceiver } from '../../support/deliveries/receiver.ts'
 import { until } from '../../support/process/until.ts'
 import { readProgress } from '../../support/telemetry/read-stream.ts'
@@ -29,7 +33,7 @@ export type InjectedOutage = {
   calmUntilMs: number
   /** Messages that waited for the scorer at the recovery. */
   lag: number
-  /** Whether all processes were ready within five seconds of the recovery. */
+  /** Whether all processes were ready within `readyWithinMs` of the recovery. */
   readyAgain: boolean
   /** Starts by the supervisor during the outage. */
   restarts: Record<string, number>
@@ -51,6 +55,13 @@ export type OutagesOptions = {
   ratePerSecond: number
   /** Between two outages, long enough to check readiness. */
   calmMs: number
+  /** All processes are ready this long after the recovery. */
+  readyWithinMs: number
+  /**
+   * Whether an outage lasts until each process says what it must of it, however slow the machine
+   * is. Without it each has five seconds to notice.
+   */
+  untilNoticed?: boolean
   onOutage?: (injected: InjectedOutage, seen: Pick<OutagesResult, 'calls' | 'probes'>) => void
 }
 
@@ -106,9 +117,6 @@ export async function runOutages(options: OutagesOptions): Promise<OutagesResult
 
 /** At most this number of failed submissions is sent again. */
 const againMax = 200
-/** Readiness must be correct after this time. */
-export const truthWithinMs = 5_000
-
 type Deps = { rig: OutageRig; load: OutageLoad; probes: Probes; options: OutagesOptions }
 
 async function injectOutage(deps: Deps, outage: Outage): Promise<InjectedOutage> {
@@ -119,12 +127,13 @@ async function injectOutage(deps: Deps, outage: Outage): Promise<InjectedOutage>
   await outage.begin(rig)
   const inForceMs = nowMs()
   await pause(lastsMs)
+  if (options.untilNoticed) await noticed(probes, outage, inForceMs)
   const endedMs = nowMs()
   const filled = await outage.end(rig)
   await recovered(rig, load)
   const recoveredMs = nowMs()
   const lag = await countLag(rig)
-  const readyAgain = allReady(probes, recoveredMs)
+  const readyAgain = allReady(probes, recoveredMs, options.readyWithinMs)
   await load.sendAgain(againMax)
   // Later messages are not part of the outage's backlog.
   const { state } = await rig.nats.manager.streams.info(telemetryStream)
@@ -154,13 +163,23 @@ async function injectOutage(deps: Deps, outage: Outage): Promise<InjectedOutage>
   }
 }
 
+/** Waits until the latest probe of each process is as expected during the outage. */
+async function noticed(probes: Probes, { expected }: Outage, sinceMs: number): Promise<void> {
+  const says = (name: ServiceName) =>
+    expected.ready[name] === null || isReady(probes, name, sinceMs) === expected.ready[name]
+  await until('each process says whether it is ready', () => SERVICE_NAMES.every(says))
+}
+
+/** What the latest probe of a process says, null for none since that time. */
+function isReady({ seen }: Probes, name: ServiceName, sinceMs: number): boolean | null {
+  const latest = seen.findLast((probe) => probe.name === name)
+  return latest !== undefined && latest.begunMs > sinceMs ? latest.ready : null
+}
+
 /** Whether the latest probe of each process is ready within the time limit. */
-function allReady({ seen }: Probes, sinceMs: number): Promise<boolean> {
-  const isReady = (name: string) => {
-    const latest = seen.findLast((probe) => probe.name === name)
-    return latest?.ready === true && latest.begunMs > sinceMs
-  }
-  const ready = until('all are ready', () => SERVICE_NAMES.every(isReady), truthWithinMs)
+function allReady(probes: Probes, sinceMs: number, limitMs: number): Promise<boolean> {
+  const are = () => SERVICE_NAMES.every((name) => isReady(probes, name, sinceMs))
+  const ready = until('all are ready', are, limitMs)
   return ready.then(
     () => true,
     () => false,

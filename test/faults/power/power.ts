@@ -47,7 +47,7 @@ export function judgeSynced(order: OrderRun): string[] {
   const { accepted, answers, unexplained, early, requests } = order
   const promises: [boolean, string][] = [
     [early.length > 0, `answered before the sync: ${early.length}, such as ${early[0]}`],
-    [unexplained.length > 0, `answers without a chain of calls: ${unexplained.length}`],
+    [unexplained.length > 0, `answers of events that were not written: ${unexplained.length}`],
     [answers !== accepted, `${answers} answers of 200 were traced, ${accepted} arrived`],
     [accepted < requests, `only ${accepted} of ${requests} were accepted`],
   ]
@@ -55,17 +55,12 @@ export function judgeSynced(order: OrderRun): string[] {
 }
 
 function reportOrder(what: string, order: OrderRun): void {
-  const { answers, batches, syncs, interleaved, early, unexplained } = order
-  print(`${what}: ${answers} answers of 200 over ${batches} messages and ${syncs} syncs`)
+  const { answers, syncs, interleaved, early, unexplained, closestMs } = order
+  print(`${what}: ${answers} answers of 200 over ${syncs} syncs`)
   print(`  (${interleaved} with other calls between their beginning and end)`)
-  print(
-    `  answered before the sync had ended: ${early.length}, without a chain of calls: ${unexplained.length}`,
-  )
-  if (!Number.isFinite(order.closestMs)) return
-  const [answer, ack] = [order.closestMs, order.closestAckMs].map((ms) => ms.toFixed(3))
-  print(
-    `  closest: ${answer} ms from the end of a sync to its 200, ${ack} ms to its acknowledgement`,
-  )
+  print(`  answered before the sync had ended: ${early.length}, not written: ${unexplained.length}`)
+  if (!Number.isFinite(closestMs)) return
+  print(`  closest: ${closestMs.toFixed(3)} ms from the end of a sync to its 200`)
 }
 
 function reportCut(what: string, cut: CutRun): void {

@@ -88,7 +88,7 @@ const unfinished = ' <unfinished ...>'
 const wholeForm = /^(\w+)\((.*)\) += (-?\d+|0x[\da-f]+|\?)(.*?)(?: <(\d+\.\d+)>)?$/s
 
 /** The calls of these lines, without calls that did not end because of a kill. */
-export async function* parseTrace(
+async function* parseTrace(
   lines: AsyncIterable<string> | Iterable<string>,
 ): AsyncGenerator<SystemCall> {
   const begun = new Map<string, Begun>()

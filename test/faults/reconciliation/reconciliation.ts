@@ -53,14 +53,10 @@ async function killEach(running: TestStack, everyMs: number): Promise<void> {
     const startedMs = performance.now()
     const pid = running.stack.pids[child]
     process.kill(pid, 'SIGKILL')
-    const next = await until(
-      `another ${child}`,
-      () => {
-        const now = running.stack.pids[child]
-        return now === pid ? null : now
-      },
-      60_000,
-    )
+    const next = await until(`another ${child}`, () => {
+      const now = running.stack.pids[child]
+      return now === pid ? null : now
+    })
     print(
       `${child}: killed ${pid}, now ${next}, after ${Math.round(performance.now() - startedMs)} ms`,
     )

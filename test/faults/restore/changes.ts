@@ -19,7 +19,7 @@ export type Store = 'postgres' | 'clickhouse' | 'jetstream'
 
 export type Changes = { old: Tenant; rotated: Tenant; later: Tenant }
 
-export const erasedPhone = 'erased-phone'
+const erasedPhone = 'erased-phone'
 /** Sessions of it before its erasure. */
 const erasedSessions = ['before', 'undecided']
 /** No receiver is needed: what counts is whether deliveries may be signed at all. */

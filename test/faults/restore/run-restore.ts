@@ -51,7 +51,7 @@ export type RestoreResult = {
 }
 
 /** A command of the command line on a stack. */
-export async function runDi<T>(dataDir: string, ...args: string[]): Promise<T> {
+async function runDi<T>(dataDir: string, ...args: string[]): Promise<T> {
   const { stdout } = await run(
     process.execPath,
     [join(root, 'services/console/cli.ts'), ...args, '--json'],

@@ -17,9 +17,6 @@ export type EdgeFaults = {
   active: () => number
   /** Resolves when every fault has ended. */
   over: () => Promise<void>
-  counts: Record<FaultKind, number>
-  /** From the end of each fault until its edge accepted telemetry. */
-  recoveriesMs: number[]
 }
 
 /** An edge that takes longer to recover fails the run. */
@@ -27,8 +24,6 @@ const recoveryLimitMs = 20_000
 
 export function createEdgeFaults(edges: EdgeProcess[]): EdgeFaults {
   const active = new Map<number, Promise<void>>()
-  const counts = { pause: 0, kill: 0, cut: 0, clock: 0 }
-  const recoveriesMs: number[] = []
 
   const inject = async (edge: EdgeProcess, kind: FaultKind, until: Promise<unknown>) => {
     if (kind === 'pause') edge.pause()
@@ -45,14 +40,12 @@ export function createEdgeFaults(edges: EdgeProcess[]): EdgeFaults {
       }
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
-    recoveriesMs.push(performance.now() - endedMs)
   }
 
   return {
     begin: (at, kind, until) => {
       const edge = edges[at]!
       if (active.has(at)) return
-      counts[kind]++
       if (kind === 'clock') {
         edge.jumpClock()
         return
@@ -69,7 +62,5 @@ export function createEdgeFaults(edges: EdgeProcess[]): EdgeFaults {
     over: async () => {
       await Promise.all(active.values())
     },
-    counts,
-    recoveriesMs,
   }
 }

@@ -30,8 +30,6 @@ export type Step = {
 }
 
 export type RotationRun = SeenRotation & {
-  /** Which credentials, such as `hmac+webhook`. */
-  what: string
   /** Whether an edge had a fault during the rotation. */
   edges: 'well' | 'one away' | 'one away for a part of it'
   tookMs: number
@@ -40,13 +38,10 @@ export type RotationRun = SeenRotation & {
 export type UnderLoad = {
   rotations: RotationRun[]
   findings: Findings
-  requests: number
   /** Accepted requests whose events are not in the stream. */
   lost: number
   /** Events by how far the clock of their edge was off. */
   clocks: Record<string, number>
-  faults: Record<FaultKind, number>
-  recoveriesMs: number[]
 }
 
 const nowMs = () => performance.now()
@@ -62,7 +57,6 @@ export async function rotateUnderLoad(options: {
   plan: Step[]
   seed: number
   clientPauseMs: number
-  onRotation?: (run: RotationRun, at: number) => void
 }): Promise<UnderLoad> {
   const rig = await startEdgeProcesses()
   try {
@@ -83,7 +77,6 @@ export async function rotateUnderLoad(options: {
       const run = await rotateOnce({ rig, load, faults, step, current })
       current = run.newSecret
       rotations.push(run)
-      options.onRotation?.(run, rotations.length)
     }
     await faults.over()
     await pause(afterReturnMs)
@@ -95,10 +88,7 @@ export async function rotateUnderLoad(options: {
     return {
       rotations,
       findings: checkAttempts(load.attempts, seen),
-      requests: load.attempts.length,
       ...compareStored(load, stored),
-      faults: faults.counts,
-      recoveriesMs: faults.recoveriesMs,
     }
   } finally {
     await rig.stop()
@@ -145,7 +135,6 @@ async function rotateOnce({ rig, load, faults, step, current }: OneRotation): Pr
     // A fault that has not begun by now is omitted.
     clearTimeout(timer)
     return {
-      what: Object.keys(step.request).join('+'),
       oldSecret: current,
       newSecret,
       begunMs,

@@ -75,7 +75,7 @@ export async function stopUnderLoad(options: StopsOptions): Promise<StopsResult>
 }
 
 /** The limit of the local stack's supervisor. */
-export const stopLimitMs = 10_000
+const stopLimitMs = 10_000
 
 /** @returns the guarantees that one stop broke */
 export function judgeStop({ name, ended, answers, output }: Stop): string[] {

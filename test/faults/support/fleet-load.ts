@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import type { ReconciliationView } from '#shared/core/reconciliation/reconciliation-api.ts'
 import type { Summary } from '../../../deploy/fleet/check/summary.ts'
 import { admin } from '../../support/http/tenant-client.ts'
+import { readMetric } from '../../support/process/read-metric.ts'
 import type { TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 
@@ -37,37 +38,30 @@ export function startFleet(
 
 /** The reconciliation once nothing is in flight and every alert was delivered. */
 export function readSettled(running: TestStack, tenantId: string): Promise<ReconciliationView> {
-  return until(
-    'reconciliation',
-    async () => {
-      const reconciliation = await admin<ReconciliationView>(
-        running.stack,
-        'GET',
-        `/tenants/${tenantId}/reconciliation`,
-      )
-      const settled = reconciliation.data.every(
-        (hour) => hour.in_flight === 0 && hour.delivered === hour.alerts_due,
-      )
-      const now = new Date(Date.now() - 10_000).toISOString()
-      return settled &&
-        reconciliation.data.length > 0 &&
-        reconciliation.as_of !== null &&
-        reconciliation.as_of > now
-        ? reconciliation
-        : null
-    },
-    120_000,
-  )
+  return until('reconciliation', async () => {
+    const reconciliation = await admin<ReconciliationView>(
+      running.stack,
+      'GET',
+      `/tenants/${tenantId}/reconciliation`,
+    )
+    const settled = reconciliation.data.every(
+      (hour) => hour.in_flight === 0 && hour.delivered === hour.alerts_due,
+    )
+    const now = new Date(Date.now() - 10_000).toISOString()
+    return settled &&
+      reconciliation.data.length > 0 &&
+      reconciliation.as_of !== null &&
+      reconciliation.as_of > now
+      ? reconciliation
+      : null
+  })
 }
 
 /** Waits until the edge accepts what a fleet sends. */
 export async function awaitFlow({ stack }: TestStack): Promise<void> {
   await until(
     'telemetry flows',
-    async () => {
-      const text = await (await fetch(`${stack.internal.ingest}/metrics`)).text()
-      return /^di_ingest_accepted_total\{.* [1-9]\d*$/m.test(text)
-    },
+    async () => (await readMetric(stack.internal.ingest, 'di_ingest_accepted_total')) > 0,
     60_000,
   )
 }

@@ -38,7 +38,7 @@ beforeAll(async () => {
   const { postgres, clickhouse } = rig
   replication = createReplication({
     postgres,
-    locks: { holders: postgres, work: postgres },
+    leases: { renewals: postgres, work: postgres },
     clickhouse,
     log: testLog,
     metrics: createMetrics('console'),

@@ -1,7 +1,9 @@
 // Every question of the cookbook, run on the real engine over the simulated fleet. The expected
 // answers are computed from the simulator's plan, so that a query with a wrong result fails.
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dayMs, hourMs } from '#shared/core/base/instants.ts'
+import { readClientScore } from '#shared/core/telemetry/submission.ts'
 import { readCookbook } from '#shared/io/analytics/cookbook.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { generatedPages, readGenerated, toStaleText } from '../../generate/files.ts'
@@ -356,7 +358,7 @@ describe('a question about users', () => {
     const { rows } = await answer('forged-verdicts')
     const expected = [...byDevice()].flatMap(([device, some]) => {
       const apart = some.filter(
-        ({ event }) => event.rasp_score - event.body.scorer.rasp_score >= 30,
+        ({ event }) => event.rasp_score - readClientScore(event.body.scorer) >= 30,
       ).length
       return apart >= 2 ? [[device, apart]] : []
     })

@@ -5,11 +5,11 @@ import { dayMs, hourMs } from '#shared/core/base/instants.ts'
 import { hourlyCountDays } from '#shared/core/base/limits/analytics.ts'
 import {
   forgetHourlyCounts,
-  hourlyCountLock,
+  hourlyCountLease,
 } from '#shared/io/analytics/counts/hourly-count-store.ts'
 import { createHourlyReader } from '#shared/io/analytics/counts/hourly-reader.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import { withLease } from '#shared/io/leases/leases.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
@@ -22,10 +22,10 @@ export function testHourlyJob(
 ): void {
   test('finished hours are counted once everything in them is decided, and again when forgotten', async () => {
     const { clickhouse, postgres } = getStores()
-    const locks = { holders: postgres, work: postgres }
+    const leases = { renewals: postgres, work: postgres }
     const metrics = createMetrics('console')
     const job = createHourlyCounts({
-      locks,
+      leases,
       clickhouse,
       metrics,
       log: testLog,
@@ -57,7 +57,7 @@ export function testHourlyJob(
     await command('truncate table reconciliation_watermarks')
     await command(`insert into reconciliation_watermarks (at, stream, stream_offset)
       select now64(3), 1, max(stream_offset) + 1 from telemetry`)
-    expect(await tryNamedLock(locks, hourlyCountLock, () => job.runRound())).toBe('elsewhere')
+    expect(await withLease(leases, hourlyCountLease, () => job.runRound())).toBe('elsewhere')
     expect(await job.runRound()).toBe('counted')
     expect(await counted()).toEqual({ days: [yesterday], hours: [span], events: [] })
     const first = await exposed()

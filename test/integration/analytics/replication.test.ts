@@ -8,7 +8,6 @@ import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { addNote, setAssignee } from '#shared/io/alerts/alert-work-store.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { insertRemovals, purgeRemovals } from '#shared/io/analytics/replica-rows-store.ts'
-import { withReplicationPaused } from '#shared/io/analytics/replication-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { eraseAlerts } from '#shared/io/erasure/erasure-alerts-store.ts'
 import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
@@ -65,7 +64,7 @@ function makeReplication(more: { clickhouse?: Clickhouse; postgres?: Postgres } 
   metrics = createMetrics('console')
   return createReplication({
     postgres,
-    locks: { holders: postgres, work: postgres },
+    leases: { renewals: postgres, work: postgres },
     clickhouse,
     log: testLog,
     metrics,
@@ -510,10 +509,10 @@ describe('a replication round', () => {
       format: 'JSONCompactEachRow',
     })
     const [[copiedAtMs]] = (await result.json<[number]>()) as [[number]]
-    expect(Math.abs(copiedAtMs - beforeMs)).toBeLessThan(30_000)
+    expect(Math.abs(copiedAtMs - beforeMs)).toBeLessThan(300_000)
     const text = await metrics.registry.metrics()
     const lag = /^di_replication_lag_seconds\S* ([\d.]+)$/m.exec(text)
-    expect(Number(lag?.[1])).toBeLessThan(30)
+    expect(Number(lag?.[1])).toBeLessThan(300)
   })
 })
 
@@ -542,9 +541,7 @@ describe('an erasure', () => {
       const before = await store.countRows(found)
       const { sessionIds } = found
       await eraseAlerts(postgres, { subject: whole, eventIds, sessionIds })
-      await withReplicationPaused({ holders: postgres, work: postgres }, () =>
-        store.eraseReplicas(found),
-      )
+      await store.eraseReplicas(found)
       const after = await store.countRows(found)
       return [before, after].map((of) => [
         of.alerts_replica,

@@ -85,9 +85,6 @@ beforeAll(async () => {
       ...rig.deps,
       adminToken,
       wallMs: Date.now,
-      listUnknownSignals: async () => [],
-      countRecentNames: async () => 0,
-      countLeftOut: async () => ({ events: 0, values: 0 }),
       ...createRulePerformanceStore(clickhouse),
       prevalenceSpikes: {
         ...spikes,
@@ -445,7 +442,7 @@ describe('a bad release', () => {
   }
   const createAlarm = (own = createMetrics('console')) =>
     createPrevalenceSpikes({
-      locks: { holders: rig.postgres, work: rig.postgres },
+      leases: { renewals: rig.postgres, work: rig.postgres },
       clickhouse,
       metrics: own,
       wallMs: () => wallMs,

@@ -160,7 +160,7 @@ describe('a query', () => {
     const lines = csv.text.trimEnd().split('\r\n')
     expect([lines.length, lines[0], lines.at(-1)]).toEqual([
       sqlRowsMax + 6,
-      'number',
+      '"number"',
       `${sqlRowsMax + 4}`,
     ])
   })
@@ -211,8 +211,8 @@ describe('a query', () => {
       '"=z' as e, '' as f, ['-1'] as g, concat(char(9), 'x') as h, null as i`
     const { text } = await call('POST', '/tenants/acme/sql', { sql, format: 'csv' })
     expect(text).toBe(
-      `a,b,'=c,d,e,f,g,h,i\r\n` +
-        `'=1+1,-5,-9007199254740993,"x,""=y","""=z",,"[""-1""]",'\tx,\\N\r\n`,
+      `"a","b","'=c","d","e","f","g","h","i"\r\n` +
+        `"'=1+1",-5,-9007199254740993,"x,""=y","""=z","","[""-1""]","'\tx",\\N\r\n`,
     )
   })
 
@@ -225,7 +225,7 @@ describe('a query', () => {
   it('for Excel has a byte order mark, and ids of digits as text', async () => {
     const sql = `select '00123' as a, toUInt64(1234567890123456789) as b, 12 as c, null as d`
     const { text } = await call('POST', '/tenants/acme/sql', { sql, format: 'excel' })
-    expect(text).toBe(`\ufeffa,b,c,d\r\n"=""00123""","=""1234567890123456789""",12,\r\n`)
+    expect(text).toBe(`\ufeff"a","b","c","d"\r\n"=""00123""","=""1234567890123456789""",12,\r\n`)
   })
 
   it('shows numbers that JSON does not have', async () => {

@@ -5,30 +5,19 @@ import { readFileSync } from 'node:fs'
 import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type ApiRig, acceptEvent, createApiRig } from '../../support/http/api-rig.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { type ApiRig, acceptEvent, startApiRig } from '../../support/http/api-rig.ts'
 
-let postgres: TestPostgres
-let clickhouse: TestClickhouse
 let rig: ApiRig
 let key: string
 const proxies: Server[] = []
 
 beforeAll(async () => {
-  ;[postgres, clickhouse] = await Promise.all([
-    startPostgres(),
-    startClickhouse({ isMigrated: true }),
-  ])
-  const url = await postgres.createMigratedDatabase()
-  rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
+  rig = await startApiRig()
   key = await rig.addTenant('acme')
 })
 afterAll(async () => {
   for (const proxy of proxies) proxy.close()
   await rig?.close()
-  await postgres?.stop()
-  await clickhouse?.stop()
 })
 
 type Document = { paths: Record<string, { post: { description: string } }> }

@@ -4,12 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { rowsPerCall, usersPageMax } from '#shared/core/base/limits/rest-api.ts'
 import { deviceSchema } from '#shared/core/http/api-schemas.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
-import { type Answer, type ApiRig, createApiRig } from '../../support/http/api-rig.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { type Answer, type ApiRig, startApiRig } from '../../support/http/api-rig.ts'
 
-let postgres: TestPostgres
-let clickhouse: TestClickhouse
 let rig: ApiRig
 let key: string
 
@@ -18,12 +14,7 @@ const sessionsCount = 10_400
 const gzip = { 'accept-encoding': 'gzip, deflate, br' }
 
 beforeAll(async () => {
-  ;[postgres, clickhouse] = await Promise.all([
-    startPostgres(),
-    startClickhouse({ isMigrated: true }),
-  ])
-  const url = await postgres.createMigratedDatabase()
-  rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
+  rig = await startApiRig()
   key = await rig.addTenant('acme')
   const insert = (device: string, session: string, users: string, rows: number) =>
     rig.clickhouse.command({
@@ -42,11 +33,7 @@ beforeAll(async () => {
   )
   await rig.alerts.raiseAlerts(candidates, Date.now)
 })
-afterAll(async () => {
-  await rig?.close()
-  await postgres?.stop()
-  await clickhouse?.stop()
-})
+afterAll(() => rig?.close())
 
 type Device = {
   users_seen_on: string[]

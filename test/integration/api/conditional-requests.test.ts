@@ -3,12 +3,8 @@ import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { addNote } from '#shared/io/alerts/alert-work-store.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
-import { type ApiRig, acceptEvent, createApiRig } from '../../support/http/api-rig.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { type ApiRig, acceptEvent, startApiRig } from '../../support/http/api-rig.ts'
 
-let postgres: TestPostgres
-let clickhouse: TestClickhouse
 let rig: ApiRig
 let key: string
 const tenantId = 'acme'
@@ -24,21 +20,12 @@ const accept = (session: number, deviceId = 'a/b') =>
   })
 
 beforeAll(async () => {
-  ;[postgres, clickhouse] = await Promise.all([
-    startPostgres(),
-    startClickhouse({ isMigrated: true }),
-  ])
-  const url = await postgres.createMigratedDatabase()
-  rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
+  rig = await startApiRig()
   key = await rig.addTenant(tenantId)
   await rig.alerts.raiseAlerts([alert], Date.now)
   await rig.telemetry.insertTelemetry(Array.from({ length: sessions }, (_, at) => accept(at)))
 })
-afterAll(async () => {
-  await rig?.close()
-  await postgres?.stop()
-  await clickhouse?.stop()
-})
+afterAll(() => rig?.close())
 
 const get = (path: string, headers: Record<string, string> = {}) => rig.call(path, { key, headers })
 

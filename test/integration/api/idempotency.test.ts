@@ -13,34 +13,21 @@ import {
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
 import { createKey } from '../../../services/console/tenants/manage-keys.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
-import { type ApiRig, createApiRig } from '../../support/http/api-rig.ts'
+import { type ApiRig, startApiRig } from '../../support/http/api-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
-let postgres: TestPostgres
-let clickhouse: TestClickhouse
 let rig: ApiRig
 let writer: string
 let second: string
 
 beforeAll(async () => {
-  ;[postgres, clickhouse] = await Promise.all([
-    startPostgres(),
-    startClickhouse({ isMigrated: true }),
-  ])
-  const url = await postgres.createMigratedDatabase()
-  rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
+  rig = await startApiRig()
   await rig.addTenant('acme')
   writer = await newKey('case-tool')
   second = await newKey('other-tool')
   await rig.postgres.query('create table effects (name text)')
 })
-afterAll(async () => {
-  await rig?.close()
-  await postgres?.stop()
-  await clickhouse?.stop()
-})
+afterAll(() => rig?.close())
 
 async function newKey(
   name: string,
@@ -244,6 +231,12 @@ describe('a change', () => {
     expect(await attempt({ actor, tenantId: 'other' })).toBe('answered')
     expect(await attempt({})).toBe('answered')
     expect(await countEffects(name)).toBe(2)
+    // Answers that are no longer kept take no room, also before they are removed.
+    await rig.postgres.query(
+      "update idempotent_answers set created_at = now() - interval '1 day' where actor = $1",
+      [actor],
+    )
+    expect(await attempt({ actor })).toBe('answered')
   })
 
   it.each(['gone "device"\\1', 'd', 'a.*(b', 'ü-1'])(

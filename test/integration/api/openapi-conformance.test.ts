@@ -1,17 +1,27 @@
-// A short run of the OpenAPI drill: every operation of both documents, compared with its document.
+/**
+ * Every operation of both documents, called in process on real stores, and each answer compared
+ * with its document; `npm run faults -- openapi` makes more of the same calls.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { Fault } from '../../faults/openapi/check-answer.ts'
-import { type OpenapiRig, startOpenapiRig } from '../../faults/openapi/rig.ts'
-import { drillOpenapi, type OpenapiFindings } from '../../faults/openapi/run-openapi.ts'
+import { drillLimitMs, drillOptions } from '../../faults/drill-options.ts'
+import type { Fault } from '../../support/openapi/check-answer.ts'
+import { type OpenapiRig, startOpenapiRig } from '../../support/openapi/rig.ts'
+import { drillOpenapi, type OpenapiFindings } from '../../support/openapi/run-openapi.ts'
 import { seed } from '../../support/process/seed.ts'
 
 let rig: OpenapiRig
 let findings: OpenapiFindings
 
+const options = drillOptions({ calls: 300, 'calls-least': 6 }, { calls: 20_000, 'calls-least': 20 })
+
 beforeAll(async () => {
   rig = await startOpenapiRig()
-  findings = await drillOpenapi(rig, { calls: 300, callsLeast: 7, seed })
-})
+  findings = await drillOpenapi(rig, {
+    calls: options.calls,
+    callsLeast: options['calls-least'],
+    seed,
+  })
+}, drillLimitMs)
 afterAll(() => rig?.close())
 
 /** The faults of some kinds, as text; empty when there are none. */
@@ -45,7 +55,7 @@ it('calls that the document does not allow are rejected', () => {
 })
 
 it('valid calls succeed, over every kind of operation', () => {
-  // The stack has no identity provider. Registrations need a challenge, and what a step-up guards a
+  // There is no identity provider. Registrations need a challenge, and what a step-up guards a
   // code, which random values do not have.
   const untested = findings.operations.filter(
     ({ name, succeeded }) => succeeded === 0 && !name.includes('/oidc'),

@@ -19,38 +19,26 @@ import { smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
 import { setWebhookEvents } from '#shared/io/deliveries/webhook-store.ts'
 import { createKey, listKeys, removeKey } from '../../../services/console/tenants/manage-keys.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
-import { type ApiRig, acceptEvent, createApiRig } from '../../support/http/api-rig.ts'
+import { type ApiRig, acceptEvent, startApiRig } from '../../support/http/api-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { hostingConnection } from '../../support/telemetry/connections.ts'
 import { describeEvents } from './events.ts'
 import { describeLabels } from './labels.ts'
 import { describePhones } from './phones.ts'
 
-let postgres: TestPostgres
-let clickhouse: TestClickhouse
 let rig: ApiRig
 /** The keys of two tenants. */
 let key: string
 let otherKey: string
 
 beforeAll(async () => {
-  ;[postgres, clickhouse] = await Promise.all([
-    startPostgres(),
-    startClickhouse({ isMigrated: true }),
-  ])
-  const url = await postgres.createMigratedDatabase()
-  rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
+  // Calls that wait for a lock get their 503 then.
+  rig = await startApiRig({ statementMs: 10_000 })
   key = await rig.addTenant('acme')
   otherKey = await rig.addTenant('other')
 })
 
-afterAll(async () => {
-  await rig?.close()
-  await postgres?.stop()
-  await clickhouse?.stop()
-})
+afterAll(() => rig?.close())
 
 const sealer = {} as never
 const keyDeps = () => ({ postgres: rig.postgres, sealer, randomBytes })
@@ -151,21 +139,6 @@ describe('a disposition', () => {
     expect(found.json()).toMatchObject({ disposition: 'OPEN' })
   })
 
-  test('with an invalid body is a 400 that names the member', async () => {
-    const writer = await newKey('careless', ['alerts:write'])
-    const alertId = await raise('acme', 'careless')
-    for (const [body, path] of [
-      [{ disposition: 'open' }, '$.disposition'],
-      [{}, '$.disposition'],
-      [{ disposition: 'OPEN', why: 'x' }, '$.why'],
-      [{ disposition: 'OPEN', note: 'x'.repeat(2_001) }, '$.note'],
-    ] as const) {
-      const answer = await set(alertId, writer, body)
-      expect(answer.status).toBe(400)
-      expect(answer.json()).toMatchObject({ errors: [{ path }] })
-    }
-  })
-
   test('with a removed key is a 401 at once', async () => {
     const writer = await newKey('short-lived', ['alerts:write'])
     const alertId = await raise('acme', 'removed-key')
@@ -215,7 +188,7 @@ describe('a disposition', () => {
         )
         return rows.length > 0
       }
-      until('the key is found', isAuthenticated, 5_000)
+      until('the key is found', isAuthenticated)
         .then((): Promise<unknown> => end(tenantId))
         .then(() => sent.end(body.slice(5)), reject)
     })
@@ -236,7 +209,7 @@ describe('a disposition', () => {
       const changes = Array.from({ length: 60 }, () =>
         set(alertId, writer, { disposition: 'CONFIRMED' }),
       )
-      await until('they wait', isWaitingForLock, 5_000)
+      await until('they wait', isWaitingForLock)
       expect((await rig.call('/v1/di/alerts', { key: otherKey })).status).toBe(200)
       const answers = await Promise.all(changes)
       expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([503]))
@@ -393,17 +366,8 @@ describe('alerts after a seq', () => {
       device_model: 'Pixel 8',
     })
     expect(page.data[0]).not.toHaveProperty('app_version')
-    for (const [query, path] of [
-      ['after_seq=-1', 'after_seq'],
-      ['after_seq=1.5', 'after_seq'],
-      ['after_seq=1e3', 'after_seq'],
-      ['after_seq=9999999999999999', 'after_seq'],
-      ['after_seq=1&cursor=x', 'cursor'],
-    ] as const) {
-      const answer = await rig.call(`/v1/di/alerts?${query}`, { key: tenantKey })
-      expect([query, answer.status]).toEqual([query, 400])
-      expect(answer.json()).toMatchObject({ errors: [{ path }] })
-    }
+    const both = await rig.call('/v1/di/alerts?after_seq=1&cursor=x', { key: tenantKey })
+    expect(both.json()).toMatchObject({ status: 400, errors: [{ path: 'cursor' }] })
   })
 })
 
@@ -511,7 +475,7 @@ describe('named keys', () => {
         removed = true
       })
       removal.catch(() => undefined)
-      await until('it waits', async () => removed || isWaitingForLock(), 5_000)
+      await until('it waits', async () => removed || isWaitingForLock())
       expect(removed).toBe(false)
     })
     await removal

@@ -69,7 +69,7 @@ it('the client closes an idle connection, seconds before a server would', async 
   expect(open.size).toBe(1)
   await pause(1_000)
   expect(open.size).toBe(1)
-  await until('it is closed', () => open.size === 0, 4_000)
+  await until('it is closed', () => open.size === 0, 8_000)
   expect(await runQuery(clickhouse, 'select 4')).toBe(4)
 })
 

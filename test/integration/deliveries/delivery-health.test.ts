@@ -1,46 +1,22 @@
 // A failing webhook: its circuit opens without spending attempts, half-open probes go out one at a
 // time, deliveries continue after a recovery, and the webhook is switched off after five days of
 // failure.
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   breakerAttemptsMin,
   circuitOpenMs,
   webhookFailingMaxMs,
 } from '#shared/core/base/limits/deliveries.ts'
-import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import { useDeliveryDatabase } from '../../support/deliveries/delivery-database.ts'
 import {
   createClock,
   startTestEngine,
   type TestEngine,
 } from '../../support/deliveries/delivery-engine.ts'
-import {
-  createDeliveryFixtures,
-  type DeliveryFixtures,
-} from '../../support/deliveries/delivery-fixtures.ts'
 import { type Answer, startReceiver } from '../../support/deliveries/receiver.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
-import {
-  type MigratedPostgres,
-  startMigratedPostgres,
-} from '../../support/servers/migrated-postgres.ts'
 
-let database: MigratedPostgres
-let postgres: Postgres
-let fixtures: DeliveryFixtures
-
-beforeAll(async () => {
-  database = await startMigratedPostgres()
-  postgres = database.postgres
-  fixtures = createDeliveryFixtures(postgres)
-})
-
-afterAll(() => database?.close())
-
-const closers: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-  await postgres.query("delete from deliveries where state = 'pending'")
-})
+const { postgres, fixtures, closers } = await useDeliveryDatabase()
 
 const start = Date.parse('2027-01-01T00:00:00Z')
 const answer =
@@ -157,6 +133,28 @@ test('an open circuit sends one probe at a time and delivers when it closes', as
   expect(rows[0]!.n).toBe(300)
   expect(await engine.count('di_delivery_circuit_changes_total', { state: 'open' })).toBe(1)
   expect(await engine.count('di_delivery_circuit_changes_total', { state: 'closed' })).toBe(1)
+})
+
+test('a circuit opens for a receiver that fails four in five, whatever succeeds meanwhile', async () => {
+  const { there, tenantId, clock, engine, settle } = await setUp(0)
+  let asked = 0
+  const byChance: Answer = (response) => response.writeHead(asked++ % 5 === 0 ? 204 : 500).end()
+  there.setAnswer(byChance)
+  await fixtures.addDeliveries(tenantId, 300, { atMs: start })
+  await waitFor(async () => expect((await readHealth(tenantId)).circuit_open_until).not.toBeNull())
+  await settle()
+  const tried = there.requests.length
+  expect(tried).toBeLessThan(120)
+  expect(await countUntouched(tenantId)).toBe(300 - tried)
+  // A probe that succeeds closes it, and it opens again for the next failures.
+  asked = 0
+  clock.set((await readHealth(tenantId)).circuit_open_until!.getTime())
+  await waitFor(async () =>
+    expect(await engine.count('di_delivery_circuit_changes_total', { state: 'open' })).toBe(2),
+  )
+  expect(await engine.count('di_delivery_circuit_changes_total', { state: 'closed' })).toBe(1)
+  await settle()
+  expect(await countUntouched(tenantId)).toBeGreaterThan(0)
 })
 
 test('with several processes one sends the probe, and another tenant is not affected', async () => {

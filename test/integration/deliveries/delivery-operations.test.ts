@@ -44,9 +44,6 @@ beforeAll(async () => {
   const deps = {
     ...rig.deps,
     adminToken,
-    listUnknownSignals: async () => [],
-    countRecentNames: async () => 0,
-    countLeftOut: async () => ({ events: 0, values: 0 }),
     hintDelivery: async (hint: { tenantId: string; deliveryId: string }) => {
       await rig.deps.hintDelivery(hint)
       hinted.push(hint.tenantId)

@@ -22,6 +22,7 @@ import {
 } from '../../support/deliveries/delivery-fixtures.ts'
 import { type Answer, startReceiver } from '../../support/deliveries/receiver.ts'
 import { nodeEnv } from '../../support/process/node-env.ts'
+import { readMetric } from '../../support/process/read-metric.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
 import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -109,12 +110,6 @@ async function receiver(answer?: Answer) {
 const waitForState = (deliveryId: string, state: string) =>
   waitFor(async () => expect((await fixtures.read(deliveryId)).state).toBe(state))
 
-/** One metric's value, summed over its labels. */
-async function readMetric(url: string, name: string): Promise<number> {
-  const text = await (await fetch(`${url}/metrics`)).text()
-  const lines = text.split('\n').filter((line) => new RegExp(`^${name}[{ ]`).test(line))
-  return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
-}
 const hint = (tenantId: string, deliveryId: string) =>
   nats.jetstream.publish(
     deliveryHintSubject,
@@ -130,17 +125,19 @@ test('a hint starts its delivery at once, and garbage among hints does no harm',
     await nats.jetstream.publish(deliveryHintSubject, garbage)
   }
   await waitFor(async () => expect(await readMetric(url, 'di_delivery_hints_total')).toBe(4))
-  const delays: number[] = []
-  for (let i = 0; i < 10; i++) {
+  const sweeps = () => readMetric(url, 'di_delivery_sweeps_total')
+  // A sweep comes every second. What arrives between two of them came by its hint: how many of the
+  // deliveries that are depends on the machine, and without hints none does.
+  let between = 0
+  for (let sent = 0; between < 5; sent++) {
+    expect(sent).toBeLessThan(60)
+    const before = await sweeps()
     const [id] = await fixtures.addDeliveries(tenantId, 1)
-    const committedMs = performance.now()
     await hint(tenantId, id!)
-    await waitFor(() => expect(there.requests).toHaveLength(i + 1))
-    delays.push(there.requests[i]!.atMs - committedMs)
+    await waitFor(() => expect(there.requests).toHaveLength(sent + 1))
+    if ((await sweeps()) === before) between++
   }
-  // A sweep comes every second: the median proves that the hints caused the deliveries.
-  expect(delays.sort((a, b) => a - b)[5]).toBeLessThan(400)
-  expect(await readMetric(url, 'di_delivery_attempts_total')).toBeGreaterThanOrEqual(9)
+  expect(await readMetric(url, 'di_delivery_attempts_total')).toBeGreaterThanOrEqual(4)
 })
 
 test('it delivers without NATS; without Postgres it is not ready, and recovers', async () => {
@@ -162,12 +159,13 @@ test('it delivers without NATS; without Postgres it is not ready, and recovers',
   expect(there.requests).toHaveLength(2)
 })
 
-test.each([40_000, -40_000])(
+// More than the wait that the busy receiver asks for, which no slow machine reaches.
+test.each([4_000_000, -4_000_000])(
   'a process whose clock is %d ms ahead takes no claim early and repeats nothing early',
   async (shiftMs) => {
     const hanging = await receiver(() => undefined)
     const busy = await receiver((response) =>
-      response.writeHead(503, { 'retry-after': '30' }).end(),
+      response.writeHead(503, { 'retry-after': '3600' }).end(),
     )
     const slow = await fixtures.addTenant({ url: hanging.url })
     const failing = await fixtures.addTenant({ url: busy.url })
@@ -184,7 +182,11 @@ test.each([40_000, -40_000])(
     await waitFor(async () => {
       expect(await readMetric(url, 'di_delivery_sweeps_total')).toBeGreaterThanOrEqual(3)
     })
-    expect([hanging.requests.length, busy.requests.length]).toEqual([1, 1])
+    // On a slow machine the first process has given up meanwhile, and tries a second time.
+    const firstTries = hanging.requests.filter(
+      ({ headers }) => headers['x-service-attempt'] === '1',
+    )
+    expect([firstTries.length, busy.requests.length]).toEqual([1, 1])
     // Due deliveries are due on any clock.
     const prompt = await receiver()
     const { tenantId } = await fixtures.addTenant({ url: prompt.url })

@@ -2,39 +2,15 @@
 // that end at their second request, redirects. The final status decides, and an attempt records the
 // correct fault.
 import type { Socket } from 'node:net'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Delivery } from '#shared/core/deliveries/delivery-schema.ts'
 import { findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
-import type { Postgres } from '#shared/io/postgres/postgres.ts'
+import { useDeliveryDatabase } from '../../support/deliveries/delivery-database.ts'
 import { startTestEngine } from '../../support/deliveries/delivery-engine.ts'
-import {
-  createDeliveryFixtures,
-  type DeliveryFixtures,
-} from '../../support/deliveries/delivery-fixtures.ts'
 import { startRawReceiver, startReceiver } from '../../support/deliveries/receiver.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
-import {
-  type MigratedPostgres,
-  startMigratedPostgres,
-} from '../../support/servers/migrated-postgres.ts'
 
-let database: MigratedPostgres
-let postgres: Postgres
-let fixtures: DeliveryFixtures
-
-beforeAll(async () => {
-  database = await startMigratedPostgres()
-  postgres = database.postgres
-  fixtures = createDeliveryFixtures(postgres)
-})
-
-afterAll(() => database?.close())
-
-const closers: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-  await postgres.query("delete from deliveries where state = 'pending'")
-})
+const { postgres, fixtures, closers } = await useDeliveryDatabase()
 
 async function rawReceiver(onSocket: (socket: Socket) => void) {
   const started = await startRawReceiver(onSocket)

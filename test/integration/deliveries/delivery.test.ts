@@ -1,8 +1,7 @@
 // The delivery engine on a real PostgreSQL with real receivers: protocol, schedule, crashes,
 // fairness.
-import { randomBytes } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Delivery } from '#shared/core/deliveries/delivery-schema.ts'
 import { retryDelaysMs } from '#shared/core/deliveries/retry-schedule.ts'
 import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
@@ -10,7 +9,7 @@ import { createDeliveryStore } from '#shared/io/deliveries/delivery-store.ts'
 import { findDeliveries } from '#shared/io/deliveries/list-deliveries.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
-import { createCredentialStore, forgetOverlapped } from '#shared/io/tenants/credential-store.ts'
+import { useDeliveryDatabase } from '../../support/deliveries/delivery-database.ts'
 import {
   createClock,
   startTestEngine,
@@ -18,39 +17,14 @@ import {
   type TestEngineOptions,
 } from '../../support/deliveries/delivery-engine.ts'
 import {
-  createDeliveryFixtures,
-  type DeliveryFixtures,
-} from '../../support/deliveries/delivery-fixtures.ts'
-import {
   type Answer,
   type ReceivedRequest,
   startReceiver,
 } from '../../support/deliveries/receiver.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
 import { atTime } from '../../support/servers/database-clock.ts'
-import {
-  type MigratedPostgres,
-  startMigratedPostgres,
-} from '../../support/servers/migrated-postgres.ts'
 
-let database: MigratedPostgres
-let postgres: Postgres
-let fixtures: DeliveryFixtures
-
-beforeAll(async () => {
-  database = await startMigratedPostgres({ connectionsMax: 8 })
-  postgres = database.postgres
-  fixtures = createDeliveryFixtures(postgres)
-})
-
-afterAll(() => database?.close())
-
-const closers: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-  // Undelivered rows of one test must not reach the receivers of the next one.
-  await postgres.query("delete from deliveries where state = 'pending'")
-})
+const { server, postgres, fixtures, closers } = await useDeliveryDatabase({ connectionsMax: 8 })
 
 function engine(options: TestEngineOptions = {}): TestEngine {
   const started = startTestEngine(postgres, options)
@@ -89,11 +63,9 @@ test('a delivery arrives at once with all its headers and both valid signatures'
   const one = engine({ sweepMs: 600_000 })
   await waitFor(async () => expect(await one.sweeps()).toBe(1))
   const [id] = await fixtures.addDeliveries(tenantId, 1)
-  const begun = performance.now()
   one.wake({ tenantId, retry: false })
   await waitForState(id!, 'delivered')
   const request = there.requests[0]!
-  expect(request.atMs - begun).toBeLessThan(5_000)
   const { body } = await fixtures.read(id!)
   expect(request.body.equals(body)).toBe(true)
   expect(request).toMatchObject({ method: 'POST', path: '/hook?key=1' })
@@ -322,69 +294,13 @@ test('a retry uses the secret and the URL of its own time', async () => {
   expect(verifyDelivery(old.body, header(old, 'x-service-signature'), secret)).toBe(true)
   expect(verifyDelivery(fresh.body, header(fresh, 'x-service-signature'), next)).toBe(true)
   expect(verifyDelivery(fresh.body, header(fresh, 'x-service-signature'), secret)).toBe(false)
+  // One signature of Standard Webhooks too, of the new secret.
+  const headers = fresh.headers as Record<string, string>
+  expect(headers['webhook-signature']!.split(' ')).toHaveLength(1)
+  new Webhook(next).verify(fresh.body, headers)
+  expect(() => new Webhook(secret).verify(fresh.body, headers)).toThrow()
   expect(fresh.body.equals(old.body)).toBe(true)
   expect(header(fresh, 'x-service-delivery')).toBe(header(old, 'x-service-delivery'))
-})
-
-test('a secret with an overlap signs beside the new one until its time, and in one header', async () => {
-  const there = await receiver()
-  const { tenantId, secret: first } = await fixtures.addTenant({ url: there.url })
-  const replace = async (overlapSeconds: number) => {
-    const next = `whsec_${randomBytes(32).toString('base64')}`
-    const sealed = fixtures.sealer.seal(next, { tenantId, kind: 'webhook' })
-    const made = { sealed, last4: next.slice(-4) }
-    await postgres.transaction((tx) =>
-      createCredentialStore(tx).replaceWebhookSecret(tenantId, made, overlapSeconds),
-    )
-    return next
-  }
-  engine()
-  const signedBy = async (secrets: string[]) => {
-    const before = there.requests.length
-    await fixtures.addDeliveries(tenantId, 1)
-    await waitFor(() => expect(there.requests).toHaveLength(before + 1))
-    const { body, headers } = there.requests.at(-1)!
-    const isStandard = (secret: string) => {
-      try {
-        new Webhook(secret).verify(body, headers as Record<string, string>)
-        return true
-      } catch {
-        return false
-      }
-    }
-    const service = String(headers['x-service-signature'])
-    return {
-      signatures: String(headers['webhook-signature']).split(' ').length,
-      standard: secrets.map(isStandard),
-      service: secrets.map((secret) => verifyDelivery(body, service, secret)),
-    }
-  }
-  const second = await replace(3_600)
-  const both = { signatures: 2, standard: [true, true], service: [false, true] }
-  expect(await signedBy([first, second])).toEqual(both)
-  // The next overlap is that of the last secret: one signs beside the new one, never two.
-  const third = await replace(3_600)
-  const all = { signatures: 2, standard: [false, true, true], service: [false, false, true] }
-  expect(await signedBy([first, second, third])).toEqual(all)
-  await postgres.query(
-    `update tenant_secrets set signs_until = now() - interval '1 millisecond'
-     where signs_until is not null and tenant_id = $1`,
-    [tenantId],
-  )
-  const one = { signatures: 1, standard: [false, true], service: [false, true] }
-  expect(await signedBy([second, third])).toEqual(one)
-  expect(await forgetOverlapped(postgres)).toBe(1)
-  // A rotation without an overlap ends one that is under way.
-  const fourth = await replace(3_600)
-  const fifth = await replace(0)
-  const none = { signatures: 1, standard: [false, false, true], service: [false, false, true] }
-  expect(await signedBy([third, fourth, fifth])).toEqual(none)
-  const { rows } = await postgres.query(
-    `select count(sealed)::int as kept from tenant_secrets
-     where tenant_id = $1 and state = 'retired'`,
-    [tenantId],
-  )
-  expect(rows).toEqual([{ kept: 0 }])
 })
 
 test('no attempt is spent while no secret is active, and while suspended or paused', async () => {
@@ -508,15 +424,16 @@ test('a hanging receiver with a backlog does not delay another tenant', async ()
   const slow = await fixtures.addTenant({ url: hanging.url })
   const fine = await fixtures.addTenant({ url: quick.url })
   await fixtures.addDeliveries(slow.tenantId, 500)
-  engine({ limits: { total: 16, retries: 8, perTenant: 8 } })
+  // No request to the hanging one ends within this test.
+  engine({ limits: { total: 16, retries: 8, perTenant: 8 }, timeoutMs: 600_000, claimMs: 900_000 })
   await waitFor(() => expect(hanging.requests.length).toBeGreaterThan(0))
   for (let round = 0; round < 5; round++) {
-    const begun = performance.now()
     const ids = await fixtures.addDeliveries(fine.tenantId, 10)
     for (const id of ids) await waitForState(id, 'delivered')
-    expect(performance.now() - begun).toBeLessThan(5_000)
   }
+  expect(hanging.open()).toBeGreaterThan(0)
   expect(hanging.open()).toBeLessThanOrEqual(8)
+  expect(hanging.requests.length).toBeLessThanOrEqual(8)
 })
 
 test('a graceful stop waits for requests, then aborts and releases hanging ones', async () => {
@@ -524,13 +441,11 @@ test('a graceful stop waits for requests, then aborts and releases hanging ones'
   const hanging = await receiver(silence)
   const fine = await fixtures.addTenant({ url: quick.url })
   const slow = await fixtures.addTenant({ url: hanging.url })
-  const one = startTestEngine(postgres)
+  const one = startTestEngine(postgres, { timeoutMs: 600_000, claimMs: 900_000 })
   const [sent] = await fixtures.addDeliveries(fine.tenantId, 1)
   const [held] = await fixtures.addDeliveries(slow.tenantId, 1)
   await waitFor(() => expect([quick.requests.length, hanging.requests.length]).toEqual([1, 1]))
-  const begun = performance.now()
-  await one.stop(400)
-  expect(performance.now() - begun).toBeLessThan(5_000)
+  await one.stop(3_000)
   expect(await fixtures.read(sent!)).toMatchObject({ state: 'delivered' })
   expect(await fixtures.read(held!)).toMatchObject({ state: 'pending', attempts: 0 })
   // Released, so another process need not wait for the claim to expire.
@@ -552,7 +467,7 @@ test('an answer during an outage of Postgres is recorded, without a new request'
   const one = engine({ clock })
   const [id] = await fixtures.addDeliveries(tenantId, 1, { atMs: clock.nowMs() })
   await waitFor(() => expect(responses).toHaveLength(1))
-  await database.server.kill('SIGKILL')
+  await server.kill('SIGKILL')
   await waitFor(async () => {
     expect(await one.count('di_delivery_sweeps_total', { result: 'failed' })).toBeGreaterThan(0)
   })
@@ -560,7 +475,7 @@ test('an answer during an outage of Postgres is recorded, without a new request'
   await waitFor(async () => expect(await one.count('di_delivery_in_flight')).toBe(0))
   // The claim has expired when the database is back.
   clock.set(clock.nowMs() + 120_000)
-  await database.server.restart()
+  await server.restart()
   await waitForState(id!, 'delivered')
   await sweepTwice(one)
   expect(there.requests).toHaveLength(1)

@@ -1,5 +1,5 @@
-// Webhook requests to good, faulty and hostile receivers, and to names that resolve to private
-// networks: there a listening server proves that no connection was made.
+// Webhook requests to good and faulty receivers. Hostile ones are in `outbound-hostile.test.ts`,
+// forbidden addresses in `outbound-addresses.test.ts`.
 import { readFileSync } from 'node:fs'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
@@ -16,6 +16,7 @@ import {
   StaleConnectionError,
 } from '#shared/io/deliveries/outbound/outbound-client.ts'
 import { startRawReceiver, startReceiver } from '../../support/deliveries/receiver.ts'
+import { afterTurns } from '../../support/process/turns.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
 import { startDns } from '../../support/servers/dns-server.ts'
 
@@ -54,14 +55,13 @@ async function dnsServer(...args: Parameters<typeof startDns>) {
 function within(ms: number): AbortSignal {
   const controller = new AbortController()
   const reason = new OutboundError('timeout', `no answer within ${ms} ms`)
-  const timer = setTimeout(() => controller.abort(reason), ms)
-  closers.push(() => clearTimeout(timer))
+  closers.push(afterTurns(ms, () => controller.abort(reason)))
   return controller.signal
 }
 
 type Sent = { url: string; rules?: WebhookRules; owner?: string; ms?: number }
 
-async function send(outbound: Outbound, { url, rules = near, owner = 'acme', ms = 5_000 }: Sent) {
+async function send(outbound: Outbound, { url, rules = near, owner = 'acme', ms = 60_000 }: Sent) {
   const signal = within(ms)
   const connection = await outbound.connect({ url: new URL(url), rules, owner }, signal)
   return connection.post(body, headers, signal)
@@ -140,9 +140,9 @@ test('an answer may outlast the idle limit of a reused connection', async () => 
   const there = await receiver((response) => {
     setTimeout(() => response.writeHead(200).end('ok'), delayMs)
   })
-  const outbound = make({ idleMs: 50 })
+  const outbound = make({ idleMs: 1_500 })
   await send(outbound, { url: there.url })
-  delayMs = 300
+  delayMs = 2_500
   expect((await send(outbound, { url: there.url })).status).toBe(200)
   expect(there.connections()).toBe(1)
 })
@@ -152,12 +152,12 @@ test('a connection that ended before its request reports that nothing was sent',
   const outbound = make()
   await send(outbound, { url: there.url })
   const target = { url: new URL(there.url), rules: near, owner: 'acme' }
-  const connection = await outbound.connect(target, within(5_000))
+  const connection = await outbound.connect(target, within(60_000))
   there.server.closeIdleConnections()
   await waitFor(() => expect(there.open()).toBe(0))
   // Our side sees the end one turn of the event loop later.
   await new Promise((resolve) => setImmediate(resolve))
-  const posted = connection.post(body, headers, within(5_000))
+  const posted = connection.post(body, headers, within(60_000))
   await expect(posted).rejects.toBeInstanceOf(StaleConnectionError)
   expect((await send(outbound, { url: there.url })).status).toBe(200)
 })
@@ -167,9 +167,9 @@ test('an answer before its request is invalid', async () => {
     socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'),
   )
   const target = { url: new URL(there.url), rules: near, owner: 'acme' }
-  const connection = await make().connect(target, within(5_000))
+  const connection = await make().connect(target, within(60_000))
   await waitFor(() => expect(there.open()).toBe(0))
-  const posted = connection.post(body, headers, within(5_000))
+  const posted = connection.post(body, headers, within(60_000))
   await expect(posted).rejects.toMatchObject({ kind: 'protocol' })
 })
 
@@ -205,7 +205,7 @@ test('the first 4 KiB of an answer are kept, and at most 64 KiB of it are read',
       more()
     })
   })
-  const answer = await send(make(), { url: there.url, ms: 20_000 })
+  const answer = await send(make(), { url: there.url })
   expect(answer.status).toBe(200)
   expect(answer.body.toString()).toBe('x'.repeat(4_096))
   await waitFor(() => expect(there.open()).toBe(0))
@@ -261,73 +261,8 @@ test('a compressed answer is kept unchanged: a bomb is never inflated', async ()
 
 test('a silent receiver is aborted at the time limit and its socket closed', async () => {
   const there = await rawReceiver(() => undefined)
-  const begun = performance.now()
   const error = await failure(make(), { url: there.url, ms: 200 })
   expect(error).toMatchObject({ kind: 'timeout', address: '127.0.0.1' })
-  expect(performance.now() - begun).toBeLessThan(4_000)
-  await waitFor(() => expect(there.open()).toBe(0))
-})
-
-const drip = (head: string, piece: string) => (socket: Socket) => {
-  socket.once('data', () => {
-    socket.write(head)
-    const timer = setInterval(() => socket.write(piece), 10)
-    socket.on('close', () => clearInterval(timer))
-  })
-}
-
-test.each([
-  ['headers', drip('HTTP/1.1 200 OK\r\nx-drip: ', 'a')],
-  ['a status line', drip('HTTP/1.1 200 ', 'a')],
-])('a receiver that drips %s is aborted at the time limit', async (_what, onSocket) => {
-  const there = await rawReceiver(onSocket)
-  expect((await failure(make(), { url: there.url, ms: 300 })).kind).toBe('timeout')
-  await waitFor(() => expect(there.open()).toBe(0))
-})
-
-test.each([
-  ['a body', drip('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n', '1\r\nx\r\n')],
-  ['chunk extensions', drip('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;', 'x')],
-  ['trailers', drip('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx: ', 'x')],
-])('a status counts although %s drips until the time limit', async (_what, onSocket) => {
-  const there = await rawReceiver(onSocket)
-  const begun = performance.now()
-  expect((await send(make(), { url: there.url, ms: 300 })).status).toBe(200)
-  expect(performance.now() - begun).toBeLessThan(4_000)
-  await waitFor(() => expect(there.open()).toBe(0))
-})
-
-const flood = (head: string, piece: string) => (socket: Socket) => {
-  socket.once('data', () => {
-    socket.write(head)
-    const more = () => {
-      while (!socket.destroyed && socket.write(piece.repeat(1_000)));
-    }
-    socket.on('drain', more)
-    more()
-  })
-}
-
-test.each([
-  ['one header', flood('HTTP/1.1 200 OK\r\nx: ', 'aaaaaaaaaa')],
-  ['many headers', flood('HTTP/1.1 200 OK\r\n', 'x-a: b\r\n')],
-  ['informational answers, a drip', drip('', 'HTTP/1.1 103 Early Hints\r\n\r\n')],
-  ['informational answers', flood('', 'HTTP/1.1 103 Early Hints\r\nx: y\r\n\r\n')],
-])('endless %s end the attempt long before its time limit', async (_what, onSocket) => {
-  const there = await rawReceiver(onSocket)
-  expect((await failure(make(), { url: there.url, ms: 20_000 })).kind).toBe('protocol')
-  await waitFor(() => expect(there.open()).toBe(0))
-})
-
-test.each([
-  ['chunk extensions', '1;', 'aaaaaaaaaa'],
-  ['trailers', '0\r\n', 'x: y\r\n'],
-  ['chunks', '', '1\r\nx\r\n'],
-])('endless %s end with the status that came before them', async (_what, begin, piece) => {
-  const there = await rawReceiver(
-    flood(`HTTP/1.1 500 No\r\ntransfer-encoding: chunked\r\n\r\n${begin}`, piece),
-  )
-  expect((await send(make(), { url: there.url, ms: 20_000 })).status).toBe(500)
   await waitFor(() => expect(there.open()).toBe(0))
 })
 
@@ -347,7 +282,7 @@ test.each([
 ] as const)('%s instead of an answer has its own error kind', async (_what, onSocket, kind) => {
   const there = await rawReceiver((socket) => void onSocket(socket))
   const outbound = make()
-  expect((await failure(outbound, { url: there.url, ms: 5_000 })).kind).toBe(kind)
+  expect((await failure(outbound, { url: there.url })).kind).toBe(kind)
   expect(outbound.idleCount()).toBe(0)
 })
 
@@ -407,9 +342,9 @@ test('over TLS, too, an answer may outlast the idle limit of a reused connection
   let delayMs = 0
   const { port } = await tlsReceiver(() => delayMs)
   const resolve = async () => ['127.0.0.1']
-  const outbound = make({ resolve, trustedCertificates: pem('receiver-cert'), idleMs: 50 })
+  const outbound = make({ resolve, trustedCertificates: pem('receiver-cert'), idleMs: 1_500 })
   await send(outbound, { url: `https://receiver.test:${port}/` })
-  delayMs = 300
+  delayMs = 2_500
   const answer = await send(outbound, { url: `https://receiver.test:${port}/` })
   expect(answer.status).toBe(200)
 })
@@ -435,7 +370,7 @@ test('a hanging TLS handshake ends at the connect limit', async () => {
   const there = await rawReceiver(() => undefined)
   const outbound = make({ connectTimeoutMs: 200 })
   const url = there.url.replace('http:', 'https:')
-  expect((await failure(outbound, { url, ms: 20_000 })).kind).toBe('tls')
+  expect((await failure(outbound, { url })).kind).toBe('tls')
   await waitFor(() => expect(there.open()).toBe(0))
 })
 
@@ -444,39 +379,6 @@ test('plain HTTP behind an https URL is a TLS error', async () => {
   const url = there.url.replace('http:', 'https:')
   expect((await failure(make(), { url })).kind).toBe('tls')
   expect(there.requests).toHaveLength(0)
-})
-
-test.each([
-  ...['127.0.0.1', '127.1', '0x7f.1', '0177.0.0.1', '017700000001', '2130706433', '127.00.0x1'],
-  ...['①②⑦.⓪.⓪.①', '127.0.0.1.', '%31%32%37.0.0.1', '0', '0.0.0.0', '[::1]', '[::]'],
-  ...[
-    '[::ffff:127.0.0.1]',
-    '[::ffff:7f00:1]',
-    '[::7f00:1]',
-    '[64:ff9b::7f00:1]',
-    'ok.com@127.0.0.1',
-  ],
-])('no connection is made to the literal %s, even if it was stored', async (host) => {
-  const there = await receiver()
-  const url = `http://${host}:${there.port}/`
-  expect((await failure(make(), { url, rules: live })).kind).toBe('refused_address')
-  expect(there.connections()).toBe(0)
-})
-
-test.each([
-  ['a private address', ['127.0.0.1']],
-  ['a public and a private address', ['93.184.215.14', '127.0.0.1']],
-  ['a public IPv4 and a private IPv6 address', ['93.184.215.14', '::1']],
-  ['a mapped address', ['::ffff:127.0.0.1']],
-  ['a NAT64 address of a private one', ['2606:4700:4700::1111', '64:ff9b::7f00:1']],
-  ['the unspecified address', ['0.0.0.0']],
-  ['the metadata service', ['169.254.169.254']],
-])('no connection is made for a name with %s', async (_what, addresses) => {
-  const there = await receiver()
-  const outbound = make({ resolve: async () => addresses })
-  const url = `http://receiver.test:${there.port}/`
-  expect((await failure(outbound, { url, rules: live })).kind).toBe('refused_address')
-  expect(there.connections()).toBe(0)
 })
 
 test('names use DNS, and every family, alias and later answer is checked', async () => {
@@ -509,14 +411,13 @@ test('names use DNS, and every family, alias and later answer is checked', async
   expect(there.connections()).toBe(0)
 })
 
-test('an unknown name or a silent name server is a DNS error in time', async () => {
+test('an unknown name or a silent name server is a DNS error, before the limit of the attempt', async () => {
   const dns = await dnsServer({ 'silent.test': { silent: true }, 'empty.test': {} })
   const outbound = make({ resolve: createDnsResolve([dns.server]), connectTimeoutMs: 300 })
   for (const name of ['silent.test', 'unknown.test', 'empty.test']) {
-    const begun = performance.now()
-    const error = await failure(outbound, { url: `https://${name}/`, rules: live, ms: 20_000 })
+    // The limit of the attempt would be another kind of error.
+    const error = await failure(outbound, { url: `https://${name}/`, rules: live })
     expect(error.kind, name).toBe('dns')
-    expect(performance.now() - begun).toBeLessThan(4_000)
   }
 })
 

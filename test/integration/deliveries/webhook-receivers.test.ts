@@ -6,21 +6,13 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { signDelivery } from '#shared/core/deliveries/webhook-signing.ts'
-import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
+import { useDeliveryDatabase } from '../../support/deliveries/delivery-database.ts'
 import { startTestEngine } from '../../support/deliveries/delivery-engine.ts'
-import {
-  createDeliveryFixtures,
-  type DeliveryFixtures,
-} from '../../support/deliveries/delivery-fixtures.ts'
 import { nodeEnv } from '../../support/process/node-env.ts'
 import { waitFor } from '../../support/process/wait-for.ts'
-import {
-  type MigratedPostgres,
-  startMigratedPostgres,
-} from '../../support/servers/migrated-postgres.ts'
 
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -36,23 +28,7 @@ function readReceivers(): Record<string, string> {
 
 const receivers = readReceivers()
 
-let database: MigratedPostgres
-let postgres: Postgres
-let fixtures: DeliveryFixtures
-
-beforeAll(async () => {
-  database = await startMigratedPostgres()
-  postgres = database.postgres
-  fixtures = createDeliveryFixtures(postgres)
-})
-
-afterAll(() => database?.close())
-
-const closers: (() => Promise<unknown> | unknown)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close()
-  await postgres.query("delete from deliveries where state = 'pending'")
-})
+const { postgres, fixtures, closers } = await useDeliveryDatabase()
 
 type Running = { url: string; alerts: () => string[]; errors: () => string }
 

@@ -2,10 +2,10 @@
 // that look like SQL, compression, large bodies and answers, many concurrent requests, merges.
 import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { createClient } from '@clickhouse/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { until } from '../../support/process/until.ts'
 import { type ClickhouseRequest, callClickhouse } from '../../support/servers/clickhouse-request.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 
@@ -241,17 +241,14 @@ describe('concurrency', () => {
     const long = 'SELECT uniqExact(number * 7) FROM numbers_mt(5000000)'
     const longRequests = [insert('INSERT INTO t FORMAT JSONEachRow', rows), call({ body: long })]
     for (const one of longRequests) one.then(done, done)
-    let slowestMs = 0
+    // One that waited for the others would be answered after them.
     let reads = 0
     do {
-      const started = performance.now()
       expect(await runQuery('SELECT 1')).toBe('1')
-      slowestMs = Math.max(slowestMs, performance.now() - started)
-      reads++
+      if (working === 2) reads++
     } while (working > 0)
     for (const one of await Promise.all(longRequests)) expect(one.status).toBe(200)
-    expect(reads).toBeGreaterThan(2)
-    expect(slowestMs).toBeLessThan(3_000)
+    expect(reads).toBeGreaterThan(0)
   })
 
   test('parts are merged in the background', async () => {
@@ -271,7 +268,7 @@ function residentBytes(): number {
 
 async function waitUntilIdle(): Promise<void> {
   const others = 'SELECT count() FROM system.processes'
-  while ((await runQuery(others)) !== '1') await sleep(20)
+  await until('no other query runs', async () => (await runQuery(others)) === '1')
 }
 
 function readAndHangUp(query: string, bytesMax: number): Promise<{ received: number }> {

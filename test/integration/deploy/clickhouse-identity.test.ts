@@ -65,6 +65,18 @@ describe.runIf(process.getuid?.() === 0)('the engine that root starts', () => {
     chmodSync(folder, 0o755)
   })
 
+  it('starts in a folder that its user may not enter', async () => {
+    const closed = mkdtempSync(join(tmpdir(), 'closed-'))
+    const workingDir = join(closed, 'project')
+    mkdirSync(workingDir)
+    try {
+      const other = await startClickhouse({ workingDir })
+      expect(await other.kill('SIGTERM')).toBe(0)
+    } finally {
+      rmSync(closed, { recursive: true, force: true })
+    }
+  })
+
   it('reports where it cannot change the user', async () => {
     const closed = mkdtempSync(join(tmpdir(), 'closed-'))
     const other = await startClickhouse({ path: join(closed, 'clickhouse') })

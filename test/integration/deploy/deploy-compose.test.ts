@@ -4,7 +4,8 @@
 
 import { type ChildProcess, execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -101,6 +102,21 @@ describe('the services of compose.yaml', () => {
     expect(made.map((name) => readFileSync(join(secretsDir, name), 'utf8'))).toEqual(before)
   })
 
+  test('have the addresses of servers of your own in these files', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'di-secrets-'))
+    const hosts = {
+      NATS_HOST: 'nats.test:4223',
+      POSTGRES_HOST: 'db.test:5433',
+      CLICKHOUSE_HOST: 'olap.test:8124',
+    }
+    const env = { PATH: process.env.PATH, ...hosts }
+    await run(join(projectDir, 'deploy/make-secrets.sh'), [dir], { env })
+    const urls = readdirSync(dir).filter((name) => name.includes('_url_'))
+    const found = urls.map((name) => new URL(readFileSync(join(dir, name), 'utf8')).host)
+    expect(new Set(found)).toEqual(new Set(Object.values(hosts)))
+    rmSync(dir, { recursive: true })
+  })
+
   test('become healthy, all five, after the migrations end with success', async () => {
     const order = listInStartOrder(compose)
     const at = (name: string) => order.indexOf(name)
@@ -116,17 +132,13 @@ describe('the services of compose.yaml', () => {
     const isHealthy = async ({ name, child }: (typeof started)[number]) => {
       const [program, ...args] = toMappedHealthcheck(service(name), ports)
       expect(program).toBe('node')
-      await until(
-        `${name} is healthy`,
-        async () => {
-          if (child.exitCode !== null) throw new Error(`${name} ended:\n${child.printed}`)
-          return run(process.execPath, args).then(
-            () => true,
-            () => false,
-          )
-        },
-        30_000,
-      )
+      await until(`${name} is healthy`, async () => {
+        if (child.exitCode !== null) throw new Error(`${name} ended:\n${child.printed}`)
+        return run(process.execPath, args).then(
+          () => true,
+          () => false,
+        )
+      })
     }
     await Promise.all(started.map(isHealthy))
     const exits = await Promise.all(started.map(({ child }) => endChild(child, end)))

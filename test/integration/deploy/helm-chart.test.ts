@@ -6,6 +6,7 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { processNames, processPermissions } from '#shared/core/permissions/process-permissions.ts'
@@ -95,20 +96,18 @@ describe('the settings of a process', () => {
       expect(env.filter((name) => fromFiles.includes(name))).toEqual([])
     }
     // Addresses and files of secrets, the user of each store among them.
-    const fixed = Object.entries(inCompose).filter(([name]) => /_LISTEN$|_FILE$/.test(name))
+    const isFixed = (name: string) =>
+      /_LISTEN$|_FILE$/.test(name) && name !== 'ATTESTATION_STATUS_FILE'
+    const fixed = Object.entries(inCompose).filter(([name]) => isFixed(name))
     for (const [name, value] of fixed) {
       expect(fileName(plain[name] ?? 'missing'), name).toBe(fileName(value))
     }
-    expect(
-      Object.keys(plain)
-        .filter((name) => /_LISTEN$|_FILE$/.test(name))
-        .sort(),
-    ).toEqual(fixed.map(([name]) => name).sort())
+    expect(Object.keys(plain).filter(isFixed).sort()).toEqual(fixed.map(([name]) => name).sort())
     // What compose passes through from its own environment can be set in values.yaml.
     const { settings } = (parse(renderProcesses()) as Record<string, { settings: string[] }>)[
       process
     ]!
-    const open = Object.keys(inCompose).filter((name) => !/_LISTEN$|_FILE$/.test(name))
+    const open = Object.keys(inCompose).filter((name) => !isFixed(name))
     expect(open.filter((name) => !settings.includes(name) && !fromFiles.includes(name))).toEqual([])
   })
 
@@ -128,7 +127,7 @@ describe('the settings of a process', () => {
     }
     const plain = podOf(byDefault, process).volumes.find(({ name }) => name === 'secrets')!.secret!
     const inCompose = Object.entries(compose[process].environment)
-      .filter(([name]) => name.endsWith('_FILE'))
+      .filter(([, path]) => path.startsWith('/run/secrets/'))
       .map(([, path]) => fileName(path))
     expect(plain.items.map(({ key }) => key).sort()).toEqual(inCompose.sort())
   })
@@ -200,16 +199,21 @@ describe('pods', () => {
   it('are upgraded in the order console, scorer, ingest', () => {
     const waits = deployed.map((name) => {
       const [wait] = podOf(byDefault, name).initContainers ?? []
-      return [name, wait?.command.at(-2) ?? null]
+      return [name, wait?.command.slice(-3) ?? null]
     })
+    const urls = {
+      ingest: 'http://di-device-intelligence-ingest-new:8090/readyz',
+      scorer: 'http://di-device-intelligence-scorer-new:8083/readyz',
+      console: 'http://di-device-intelligence-console-new:8092/readyz',
+    }
     expect(Object.fromEntries(waits)).toEqual({
-      ingest: 'http://di-device-intelligence-scorer-new:8083/readyz',
-      scorer: 'http://di-device-intelligence-console-new:8092/readyz',
+      ingest: ['120', urls.scorer, urls.ingest],
+      scorer: ['120', urls.console, urls.scorer],
       api: null,
       delivery: null,
       console: null,
     })
-    for (const process of ['console', 'scorer'] as const) {
+    for (const process of ['console', 'scorer', 'ingest'] as const) {
       const service = byDefault.find(
         ({ kind, metadata }) => kind === 'Service' && metadata.name.endsWith(`${process}-new`),
       ) as KubernetesObject & { spec: { selector: object } }
@@ -221,6 +225,23 @@ describe('pods', () => {
     expect(deployed.map((name) => podOf(without, name).initContainers)).toEqual(
       deployed.map(() => undefined),
     )
+  })
+
+  it('have files of the operator where they are read, and nowhere else', () => {
+    const mount = { name: 'files', mountPath: '/files', readOnly: true }
+    for (const name of processNames) {
+      const isReader = name === 'ingest' || name === 'console'
+      const pod = podOf(full, name)
+      const claim = { claimName: 'network-data', readOnly: true }
+      const volume = pod.volumes.find((one) => one.name === 'files')
+      expect(volume?.persistentVolumeClaim).toEqual(isReader ? claim : undefined)
+      expect(
+        pod.containers[0].volumeMounts!.filter((one) => isDeepStrictEqual(one, mount)),
+      ).toEqual(isReader ? [mount] : [])
+      expect(envOf(pod).NETWORK_DATA).toBe(isReader ? '/files/network' : undefined)
+      expect(podOf(byDefault, name).volumes.some((one) => one.name === 'files')).toBe(false)
+      expect(compose[name].volumes ?? []).toEqual(isReader ? ['./files:/files:ro'] : [])
+    }
   })
 
   it('migrate before an install and an upgrade, unless servers are installed with it', () => {

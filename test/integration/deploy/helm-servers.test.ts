@@ -13,8 +13,13 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { parse } from 'yaml'
+import { connectNats } from '#shared/io/nats/connection.ts'
+import { ensureStreams } from '#shared/io/nats/streams/ensure-streams.ts'
 import { findNatsServer } from '../../../deploy/local/nats/nats-server.ts'
+import { choosePort } from '../../../deploy/local/stack/ports/ports.ts'
 import { chartDir, type KubernetesObject, renderChart, runHelm } from '../../support/deploy/helm.ts'
+import { startNats } from '../../support/servers/nats/nats-server.ts'
+import { quietLog } from '../../support/telemetry/edge-rig.ts'
 
 const run = promisify(execFile)
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
@@ -126,22 +131,27 @@ async function serve(statusOf: (url: string) => number): Promise<string> {
 }
 
 describe('the wait of an upgrade', () => {
-  const waitFor = (url: string, seconds: string) => {
+  const waitFor = (seconds: string, ...urls: string[]) => {
     const { command } = podOf('Deployment', 'di-device-intelligence-ingest').initContainers![0]
     expect(command.slice(0, 2)).toEqual(['node', '-e'])
-    return run(process.execPath, ['-e', command[2]!, url, seconds])
+    return run(process.execPath, ['-e', command[2]!, seconds, ...urls])
   }
 
   it('ends once the process before is ready', async () => {
     let calls = 0
     const url = await serve(() => (++calls < 2 ? 503 : 200))
-    expect((await waitFor(`${url}/readyz`, '30')).stdout).toBe('')
+    expect((await waitFor('100000', `${url}/readyz`)).stdout).toBe('')
     expect(calls).toBe(2)
+  })
+
+  it('ends beside a ready pod of its own version, while none of the process before is', async () => {
+    const [before, own] = [await serve(() => 503), await serve(() => 200)]
+    expect((await waitFor('100000', before, own)).stdout).toBe('')
   })
 
   it('ends with success after its time, so that a pod can always start again', async () => {
     const url = await serve(() => 503)
-    expect((await waitFor(`${url}/readyz`, '0')).stdout).toContain('is not ready after 0 s')
+    expect((await waitFor('0', `${url}/readyz`)).stdout).toContain('is not ready after 0 s')
   })
 })
 
@@ -182,5 +192,44 @@ describe('helm test', () => {
     const url = await serve(statusOf)
     const failure = await check(url, `${url}/readyz`).catch((error: unknown) => error)
     expect(failure).toMatchObject({ code: 1, stdout: expect.stringContaining(message) })
+  })
+})
+
+describe('the ScaledObject of scorers', () => {
+  type Monitored = {
+    account_details: {
+      name: string
+      stream_detail: {
+        name: string
+        consumer_detail: { name: string; num_pending: number }[]
+      }[]
+    }[]
+  }
+
+  it('names what the monitoring of a real server counts, as KEDA reads it', async () => {
+    const port = await choosePort({})
+    const server = await startNats({ more: [`http: "127.0.0.1:${port}"`] })
+    onTestFinished(() => server.stop())
+    const nats = await connectNats(server.url, 'test', quietLog)
+    onTestFinished(() => nats.close())
+    await ensureStreams(nats)
+    await nats.jetstream.publish(nats.telemetryStreams[0]!.subject, 'x')
+    const scaled = renderChart({
+      autoscaling: { scorer: { enabled: true, natsMonitoring: `127.0.0.1:${port}` } },
+    }).find(({ kind }) => kind === 'ScaledObject') as unknown as {
+      spec: { triggers: { metadata: Record<string, string> }[] }
+    }
+    const read = async ({ metadata }: { metadata: Record<string, string> }) => {
+      const { natsServerMonitoringEndpoint: endpoint, account, stream, consumer } = metadata
+      const answer = await fetch(`http://${endpoint}/jsz?acc=${account}&consumers=true`)
+      const { account_details: accounts } = (await answer.json()) as Monitored
+      return accounts
+        .find(({ name }) => name === account)
+        ?.stream_detail.find(({ name }) => name === stream)
+        ?.consumer_detail.find(({ name }) => name === consumer)?.num_pending
+    }
+    const { triggers } = scaled.spec
+    expect(triggers.map(({ metadata }) => metadata.consumer)).toEqual(['scorer', 'decider'])
+    expect(await Promise.all(triggers.map(read))).toEqual([1, 1])
   })
 })

@@ -282,7 +282,7 @@ describe('the embedded PostgreSQL', () => {
       const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
       const { pid } = server
       process.kill(rows[0]!.pid, 'SIGKILL')
-      await until('the end of all of it', () => !isAlive(pid), 5_000)
+      await until('the end of all of it', () => !isAlive(pid))
       await server.restart()
       expect(await query(server.url, 'select n from kept')).toEqual([{ n: 7 }])
     } finally {

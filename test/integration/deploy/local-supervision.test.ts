@@ -7,6 +7,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
 import {
@@ -68,7 +69,7 @@ describe('a child of the stack', () => {
       printed += chunk
     })
     const lines = () => printed.trim().split('\n').filter(Boolean)
-    const first = await until('its ids', () => lines()[0], 10_000)
+    const first = await until('its ids', () => lines()[0])
     const ids = JSON.parse(first) as { child: number; reaper: number }
     return { parent, lines, ...ids }
   }
@@ -90,15 +91,11 @@ describe('a child of the stack', () => {
     const { parent, child, reaper, lines } = await startStandIn(false, true)
     sendSignal(reaper, 'SIGKILL')
     expect(await survivors([reaper], 2_000)).toEqual([])
-    const next = await until(
-      'a new reaper',
-      async () => {
-        parent.kill('SIGUSR2')
-        const now = JSON.parse(lines().at(-1) ?? '{}').reaper as number
-        return now !== reaper && isAlive(now) ? now : null
-      },
-      5_000,
-    )
+    const next = await until('a new reaper', async () => {
+      parent.kill('SIGUSR2')
+      const now = JSON.parse(lines().at(-1) ?? '{}').reaper as number
+      return now !== reaper && isAlive(now) ? now : null
+    })
     expect(isAlive(child)).toBe(true)
     parent.kill('SIGKILL')
     expect(await survivors([child, next], 4_000)).toEqual([])
@@ -206,14 +203,27 @@ describe('a supervised child', () => {
     return { child, reported, pids, log }
   }
 
+  test('is not started again after a stop in the pause between two tries', async () => {
+    const { child, pids } = superviseScript('process.exit(1)', async () => false)
+    const started = child.start(new AbortController().signal)
+    started.catch(() => undefined)
+    await until('its first end', () => pids.length > 0 && !isAlive(pids[0]!))
+    // Into the pause of 200 ms, which begins 30 ms after the end.
+    await sleep(100)
+    const before = pids.length
+    await child.stop(0)
+    await expect(started).rejects.toThrow()
+    expect(pids).toHaveLength(before)
+  })
+
   test('is started again when it ends, with its last lines shown, until its stop', async () => {
     const script = 'process.stdout.write("my last words\\n"); setInterval(() => {}, 1000)'
     const { child, reported, pids, log } = superviseScript(script, async () => true)
     await child.start(new AbortController().signal)
     for (const round of [1, 2]) {
-      await until('its words', () => log.lastLines().length > 0, 5_000)
+      await until('its words', () => log.lastLines().length > 0)
       sendSignal(child.pid() as number, 'SIGKILL')
-      await until('a new process', () => pids.length === round + 1, 5_000)
+      await until('a new process', () => pids.length === round + 1)
     }
     expect(reported[0]).toContain('ended (signal SIGKILL)')
     expect(reported[0]).toContain('my last words')
@@ -228,7 +238,7 @@ describe('a supervised child', () => {
       setTimeout(() => process.stderr.write(${JSON.stringify(`${fatalLine}\n`)}), 200)`
     const { child, reported, pids } = superviseScript(script, async () => true, natsStoreBroken)
     await child.start(new AbortController().signal)
-    await until('a new process', () => pids.length === 2, 5_000)
+    await until('a new process', () => pids.length === 2)
     expect(reported[0]).toContain('ended (signal SIGKILL)')
     expect(reported[0]).toContain(fatalLine)
     await child.stop(0)
@@ -264,7 +274,7 @@ describe('the log of a child', () => {
       if (!stream.write(line)) await new Promise((resolve) => stream.once('drain', resolve))
     }
     stream.end('the end\n')
-    await until('the end is read', () => log.lastLines().at(-1) === 'the end', 5_000)
+    await until('the end is read', () => log.lastLines().at(-1) === 'the end')
     log.close()
     const sizes = readdirSync(dir).map((name) => statSync(join(dir, name)).size)
     expect(sizes).toHaveLength(2)

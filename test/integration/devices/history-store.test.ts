@@ -2,7 +2,7 @@
 // with duplicates, in any order of inserts, and after any merges.
 
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import {
   type DeviceHistory,
   type SessionHistory,
@@ -11,30 +11,17 @@ import {
 } from '#shared/core/devices/device-history.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
-import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { createHistoryStore, type HistoryStore } from '#shared/io/devices/history-store.ts'
-import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { createHistoryStore } from '#shared/io/devices/history-store.ts'
+import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { seed } from '../../support/process/seed.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { useClickhouse } from '../../support/servers/migrated-clickhouse.ts'
 import { type EventFacts, makeEvents, signalsOf } from '../../support/telemetry/accepted-events.ts'
 import { anyConnection, findLatestShown } from '../../support/telemetry/connections.ts'
 
 const nowMs = Math.floor(Date.now() / 60_000) * 60_000
-let server: TestClickhouse
-let clickhouse: Clickhouse
-let store: TelemetryStore
-let history: HistoryStore
-
-beforeAll(async () => {
-  server = await startClickhouse({ isMigrated: true })
-  clickhouse = createClickhouse(server.url, { name: 'test' })
-  store = createTelemetryStore(clickhouse)
-  history = createHistoryStore(clickhouse)
-})
-afterAll(async () => {
-  await clickhouse?.close()
-  await server?.stop()
-})
+const clickhouse = await useClickhouse()
+const store = createTelemetryStore(clickhouse)
+const history = createHistoryStore(clickhouse)
 
 const find = (tenantId: string, deviceId: string, more: Partial<DeviceQuery> = {}) =>
   history.findDevice({ tenantId, deviceId, sessionsLimit: 10_000, before: null, ...more })

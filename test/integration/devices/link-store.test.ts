@@ -1,33 +1,20 @@
 // Links of devices and users in a real ClickHouse against a plain model: exact sets, with
 // duplicated inserts, and no link through a known placeholder.
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { linkPairsMax, linkSourcesMax } from '#shared/core/base/limits/entities.ts'
 import { type Linked, toLinked } from '#shared/core/devices/links.ts'
-import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createLinkStore, type LinkStore } from '#shared/io/devices/link-store.ts'
-import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { linkedDevices, linkedUsers, type ModelLink } from '../../support/devices/links-model.ts'
 import { seed } from '../../support/process/seed.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { useClickhouse } from '../../support/servers/migrated-clickhouse.ts'
 import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
 
 const nowMs = Math.floor(Date.now() / 60_000) * 60_000
-let server: TestClickhouse
-let clickhouse: Clickhouse
-let telemetry: TelemetryStore
-let links: LinkStore
-
-beforeAll(async () => {
-  server = await startClickhouse({ isMigrated: true })
-  clickhouse = createClickhouse(server.url, { name: 'test' })
-  telemetry = createTelemetryStore(clickhouse)
-  links = createLinkStore(clickhouse)
-})
-afterAll(async () => {
-  await clickhouse?.close()
-  await server?.stop()
-})
+const clickhouse = await useClickhouse()
+const telemetry = createTelemetryStore(clickhouse)
+const links = createLinkStore(clickhouse)
 
 const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1)
 

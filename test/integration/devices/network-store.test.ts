@@ -1,14 +1,13 @@
 // Networks of a real ClickHouse against a plain model: the devices that were last on one, and the
 // countries and networks of a fleet, with duplicated and unmerged rows.
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { createOverviewStore } from '#shared/io/analytics/overview-store.ts'
-import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createNetworkStore, type NetworkStore } from '#shared/io/devices/network-store.ts'
 import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { seed } from '../../support/process/seed.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { useClickhouse } from '../../support/servers/migrated-clickhouse.ts'
 import { type EventFacts, makeEvents, signalsOf } from '../../support/telemetry/accepted-events.ts'
 import {
   anyConnection,
@@ -21,8 +20,7 @@ import { describeHourlyCounts } from './hourly-counts.ts'
 
 const minuteMs = 60_000
 const nowMs = Math.floor(Date.now() / minuteMs) * minuteMs
-let server: TestClickhouse
-let clickhouse: Clickhouse
+const clickhouse = await useClickhouse()
 let telemetry: TelemetryStore
 let networks: NetworkStore
 let events: AcceptedEvent[]
@@ -42,18 +40,12 @@ const anyEvent: fc.Arbitrary<EventFacts> = fc.record(
 
 beforeAll(async () => {
   process.stdout.write(`networks seed ${seed}\n`)
-  server = await startClickhouse({ isMigrated: true })
-  clickhouse = createClickhouse(server.url, { name: 'test' })
   telemetry = createTelemetryStore(clickhouse)
   networks = createNetworkStore(clickhouse)
   events = makeEvents(fc.sample(anyEvent, { seed, numRuns: 160 }))
   // Rows of a device are in several parts, some of them twice.
   for (let at = 0; at < events.length; at += 40)
     await telemetry.insertTelemetry(events.slice(at, at + 50))
-})
-afterAll(async () => {
-  await clickhouse?.close()
-  await server?.stop()
 })
 
 const of = (tenantId: string) => events.filter((event) => event.tenant_id === tenantId)

@@ -2,13 +2,19 @@
 // another, and only a hash of the subject remains.
 import { hash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { replicationLock } from '#shared/io/analytics/replication-store.ts'
+import { replicationLease } from '#shared/io/analytics/replication-store.ts'
 import type { Erasure, ErasureReceipt } from '#shared/io/erasure/erasure-job-store.ts'
-import { withNamedLock } from '#shared/io/postgres/named-lock-store.ts'
+import { withLease } from '#shared/io/leases/leases.ts'
 import { callAdmin } from '../../support/http/tenant-client.ts'
 import { createServiceProcess, type ServiceProcess } from '../../support/process/service-process.ts'
 import { until } from '../../support/process/until.ts'
 import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
+import { storeDirectly } from '../../support/telemetry/direct-rows.ts'
+import {
+  createReadingStore,
+  createTestErasures,
+  requestForTest,
+} from '../../support/telemetry/erase-now.ts'
 import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-rig.ts'
 
 const token = randomBytes(32).toString('base64url')
@@ -21,7 +27,7 @@ const other = 'tablet-Qx7canary'
 
 beforeAll(async () => {
   rig = await createScorerRig()
-  await rig.startScorer()
+  await storeRounds()
   admin = await createServiceProcess('console', {
     ...rig.env,
     NATS_URL: rig.natsServer.urlOf('console'),
@@ -35,18 +41,26 @@ afterAll(async () => {
   await admin?.kill()
   await rig?.close()
 })
-beforeEach(async () => {
+beforeEach(() => {
   tenantId = `tenant-${++round}`
-  await rig.addTenant(tenantId)
-  const events: EventFacts[] = [deviceId, deviceId, other].map((id, n) => ({
-    tenantId,
-    deviceId: id,
-    sessionId: `s-${n}`,
-    signals: signalsOf.BLOCK,
-  }))
-  await rig.publish(events, [{ tenantId, deviceId: 'last', sessionId: 'last' }])
-  await rig.drained()
 })
+
+/** One tenant for each test that erases, with two sessions of one device and one of another. */
+async function storeRounds(): Promise<void> {
+  const batches: EventFacts[][] = []
+  for (const n of [1, 2, 3, 4]) {
+    const tenant = `tenant-${n}`
+    await rig.addTenant(tenant)
+    const events = [deviceId, deviceId, other].map((id, session) => ({
+      tenantId: tenant,
+      deviceId: id,
+      sessionId: `s-${session}`,
+      signals: signalsOf.BLOCK,
+    }))
+    batches.push(events, [{ tenantId: tenant, deviceId: 'last', sessionId: 'last' }])
+  }
+  await storeDirectly(rig, ...batches)
+}
 
 const call = <T>(method: string, path: string, body?: object) =>
   callAdmin<T>(admin.url, token, { method, path: `/tenants/${tenantId}/erasures${path}`, body })
@@ -69,8 +83,8 @@ const rowsOf = async () => {
 async function holdInTheMiddle(): Promise<() => Promise<void>> {
   const { promise: released, resolve: release } = Promise.withResolvers<void>()
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
-  const locks = { holders: rig.postgres, work: rig.postgres }
-  const holding = withNamedLock(locks, replicationLock, async () => {
+  const leases = { renewals: rig.postgres, work: rig.postgres }
+  const holding = withLease(leases, replicationLease, async () => {
     begin()
     await released
   })
@@ -118,8 +132,7 @@ it('concurrent requests are one job, which covers everything before the last req
   await until('it is in its middle', async () => {
     return stateOf(await read(first.erasure_id), 'postgres')?.state === 'erased'
   })
-  await rig.publish([{ tenantId, deviceId, sessionId: 'late', signals: signalsOf.BLOCK }])
-  await rig.drained()
+  await storeDirectly(rig, [{ tenantId, deviceId, sessionId: 'late', signals: signalsOf.BLOCK }])
   const [second, third] = await Promise.all([request(), request()])
   expect([second!.erasure_id, third!.erasure_id]).toEqual([first.erasure_id, first.erasure_id])
   await release()
@@ -152,26 +165,6 @@ it('erasures of one tenant run one after another, and each caller gets its recei
   )
 })
 
-it('many erasures of some tenants do not delay one of another', async () => {
-  const many = [`many-a-${round}`, `many-b-${round}`]
-  const one = `one-${round}`
-  for (const id of [...many, one]) await rig.addTenant(id)
-  const callOf = <T>(method: string, tenant: string, body?: object) =>
-    callAdmin<T>(admin.url, token, { method, path: `/tenants/${tenant}/erasures`, body })
-  const requestOf = (tenant: string, n: number) =>
-    callOf('POST', tenant, { device_id: `absent-${n}`, wait: false })
-  for (let n = 0; n < 4; n++) for (const tenant of many) await requestOf(tenant, n)
-  await requestOf(one, 0)
-  const listOf = async (tenant: string) =>
-    (await callOf<{ data: Erasure[] }>('GET', tenant)).data.map((erasure) => erasure.started_at)
-  const [first, second, single] = await until('all have begun', async () => {
-    const begun = await Promise.all([...many, one].map(listOf))
-    return begun.flat().every((at) => at !== null) ? (begun as string[][]) : null
-  })
-  // Each had its turn before the third one of another.
-  for (const starts of [first!, second!]) expect(single![0]! < starts.sort()[2]!).toBe(true)
-})
-
 it('an erasure shows why it cannot continue, and ends when it can', async () => {
   await rig.killClickhouse()
   let id: string
@@ -191,4 +184,27 @@ it('an erasure shows why it cannot continue, and ends when it can', async () => 
   }
   await isDone(id)
   expect(await historyOf(deviceId)).toBeNull()
+})
+
+it('many erasures of some tenants do not delay one of another', async () => {
+  await admin.kill()
+  const many = ['many-a', 'many-b']
+  for (const id of [...many, 'one']) await rig.addTenant(id)
+  const request = (tenant: string, n: number) =>
+    requestForTest(rig, { tenantId: tenant, kind: 'device', id: `absent-${n}` })
+  for (let n = 0; n < 3; n++) for (const tenant of many) await request(tenant, n)
+  await request('one', 0)
+  const job = createTestErasures(rig, { createStore: createReadingStore }).start()
+  const begun = await until('all have begun', async () => {
+    const { rows } = await rig.postgres.query<{ tenant_id: string; started_at: Date | null }>(
+      'select tenant_id, started_at from erasures where tenant_id = any($1) order by started_at',
+      [[...many, 'one']],
+    )
+    const isBegun = rows.every((row) => row.started_at !== null)
+    return isBegun ? rows.map((row) => row.tenant_id) : null
+  })
+  await job.stop()
+  // Each had its turn before the third one of another.
+  const earlier = begun.slice(0, begun.indexOf('one'))
+  for (const tenant of many) expect(earlier.filter((id) => id === tenant).length).toBeLessThan(3)
 })

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createKey } from '../../../services/console/tenants/manage-keys.ts'
 import * as client from '../../../shared/client/client.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
-import { type ApiRig, addApiKey, createApiRig } from '../../support/http/api-rig.ts'
+import { type ApiRig, addApiKey, startApiRig } from '../../support/http/api-rig.ts'
 import { type CallAnswer, type Caller, createCaller } from '../../support/http/http-call.ts'
 import { apiMistakes, type RightCall } from '../../support/mistakes/api-mistakes.ts'
 import { answeredMistakes } from '../../support/mistakes/client-mistakes.ts'
@@ -14,8 +14,6 @@ import { ingestMistakes, type RightSubmission } from '../../support/mistakes/ing
 import { installMistakes } from '../../support/mistakes/install-mistakes.ts'
 import { type Mistake, readWords } from '../../support/mistakes/mistake.ts'
 import { until } from '../../support/process/until.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import {
   type EdgeRig,
   startEdgeRig,
@@ -97,25 +95,14 @@ describe('telemetry', () => {
 })
 
 describe('the REST API', () => {
-  let postgres: TestPostgres
-  let clickhouse: TestClickhouse
   let rig: ApiRig
   let right: RightCall
 
   beforeAll(async () => {
-    ;[postgres, clickhouse] = await Promise.all([
-      startPostgres(),
-      startClickhouse({ isMigrated: true }),
-    ])
-    const url = await postgres.createMigratedDatabase()
-    rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url })
+    rig = await startApiRig()
     right = await prepare()
   })
-  afterAll(async () => {
-    await rig?.close()
-    await postgres?.stop()
-    await clickhouse?.stop()
-  })
+  afterAll(() => rig?.close())
 
   async function prepare(): Promise<RightCall> {
     const tenantId = 'bank'

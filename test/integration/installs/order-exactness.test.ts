@@ -3,7 +3,7 @@
 // is the one that a plain walk through the stream finds.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AlertCandidate } from '#shared/core/alerts/decide-alert.ts'
-import { installsPerSample } from '#shared/core/base/limits/entities.ts'
+import { installsPerSample, latestHoldersMax } from '#shared/core/base/limits/entities.ts'
 import type { NewInstall } from '#shared/core/identity/decide-link.ts'
 import {
   toIdentityKeys,
@@ -37,9 +37,9 @@ import { storeBatch } from '../../../services/scorer/store/store-batch.ts'
 import { emptyPostgres, walkPhones } from '../../support/identity/walk-phones.ts'
 import { seed } from '../../support/process/seed.ts'
 import { withServerWeights } from '../../support/scoring/server-weights.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startShards, type TestShards } from '../../support/servers/clickhouse-shards.ts'
 import { migrateClickhouse } from '../../support/servers/databases.ts'
+import { useClickhouse } from '../../support/servers/migrated-clickhouse.ts'
 import { makeDecideDeps } from '../../support/telemetry/decide-deps.ts'
 import { makeOrderedStream } from '../../support/telemetry/ordered-stream.ts'
 
@@ -51,16 +51,7 @@ const policy = withServerWeights(presets.balanced, {
 const startMs = Date.now() - 6 * 3_600_000
 const stream = makeOrderedStream({ seed, policy, startMs }, 600)
 
-let server: TestClickhouse
-let clickhouse: Clickhouse
-beforeAll(async () => {
-  server = await startClickhouse({ isMigrated: true })
-  clickhouse = createClickhouse(server.url, { name: 'test' })
-})
-afterAll(async () => {
-  await clickhouse?.close()
-  await server?.stop()
-})
+const clickhouse = await useClickhouse()
 
 /** A scorer without a broker: another one, or the same one after a restart. */
 function createScorer(raised: Map<string, AlertCandidate>, clickhouse: Clickhouse) {
@@ -363,10 +354,12 @@ describe('a value of very many installs', () => {
         from numbers(${from}, ${installs})`,
     })
   const countAt = async (streamOffset: number, span: OffsetSpan) => {
-    const holders = createKeyHolders(clickhouse, span)
+    const holders = createKeyHolders(clickhouse, span, latestHoldersMax)
     await holders.add([key!])
-    const found = holders.holdersOf(key!, streamOffset)
-    return 'count' in found ? found.count : found.installs
+    const { count, areFew } = holders.count(key!, streamOffset)
+    if (!areFew) return count
+    const before = holders.list(key!).filter((one) => one.streamOffset < streamOffset)
+    return before.slice(-latestHoldersMax).map(({ deviceId }) => deviceId)
   }
 
   it('is counted as of each install, one by one while they are few, and then by a sample', async () => {
@@ -374,7 +367,11 @@ describe('a value of very many installs', () => {
     await insert(0, 1_000)
     const all = { firstOffset: 0, lastOffset: 100_000 }
     expect(await countAt(3, all)).toEqual(['i-0', 'i-1', 'i-2'])
-    expect(await countAt(1_000, all)).toHaveLength(1_000)
+    const latest = Array.from({ length: latestHoldersMax }, (_, n) => `i-${700 + n}`)
+    // Whatever else is in the batch.
+    for (const firstOffset of [0, 500, 764]) {
+      expect(await countAt(700 + latestHoldersMax, { ...all, firstOffset })).toEqual(latest)
+    }
     await insert(1_000, 59_000)
     expect(await countAt(1_100, all)).toBe(1_100)
     for (const streamOffset of [2_000, 10_000, 60_000]) {

@@ -218,20 +218,6 @@ describe('erasing a device', () => {
     ).toBe(2)
     expect(await count(`installs final where tenant_id = '${tenantId}'`)).toBe(2)
   })
-
-  it('of a user leaves registrations, and removes the replays of its events', async () => {
-    const facts = { tenantId, deviceId: 'phone', userId: 'eve' }
-    await publish(makeRegistrationElement(verified({ device_id: 'phone' }), atMs))
-    await publish(makeElement({ ...facts, receivedAtMs: atMs }))
-    await publish(makeElement({ ...facts, receivedAtMs: atMs + 1_200_000 }))
-    await rig.drained()
-    const receipt = await eraseNow(rig, { tenantId, kind: 'user', id: 'eve' })
-    expect(receipt.counts).toMatchObject({
-      'clickhouse.installs': { before: 0, after: 0 },
-      'clickhouse.replays': { before: 1, after: 0 },
-    })
-    expect(await count(`installs final where tenant_id = '${tenantId}'`)).toBe(1)
-  })
 })
 
 /** The keys of an install that an event with these traits has. */

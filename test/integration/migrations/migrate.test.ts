@@ -146,7 +146,10 @@ describe('Postgres', () => {
     const signal = AbortSignal.timeout(200)
     await expect(
       migratePostgres('postgres://di@127.0.0.1:1/none', { log, signal }),
-    ).rejects.toMatchObject({ name: 'TimeoutError' })
+    ).rejects.toThrow(new MigrationError('Postgres refuses the connection'))
+    await expect(
+      migrateClickhouse('http://di@127.0.0.1:1/none', null, { log, signal }),
+    ).rejects.toThrow(new MigrationError('ClickHouse refuses the connection'))
   })
 })
 

@@ -122,6 +122,7 @@ describe('an installation of the release before', () => {
       '0024-labels',
       '0025-hourly-counts',
       '0026-daily-counts',
+      '0027-uncompared-links',
     ]
     const changed = [
       ...files.map((name) => `${name}.sql`),

@@ -147,13 +147,13 @@ describe('startStreamKeeper', () => {
       (await nats.manager.streams.info(stream).catch(() => null)) !== null
     await until('the bucket is there', exists(`KV_${acceptedBucket}`))
     await nats.manager.streams.delete(telemetryStream)
-    await until('the stream is there', exists(telemetryStream), 5_000)
+    await until('the stream is there', exists(telemetryStream))
     const consumerExists = async () =>
       (await nats.manager.consumers.info(telemetryStream, scorerConsumer).catch(() => null)) !==
       null
-    await until('the consumer is there', consumerExists, 5_000)
+    await until('the consumer is there', consumerExists)
     await nats.manager.consumers.delete(telemetryStream, scorerConsumer)
-    await until('the consumer is back', consumerExists, 5_000)
+    await until('the consumer is back', consumerExists)
   })
 })
 

@@ -1,11 +1,14 @@
 // Drafts of policies and four eyes: what one administrator proposes and another one approves is
 // done once, by the function that also does it without four eyes, with both names in the audit log.
+import { hash } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { guardedKinds } from '#shared/core/approvals/four-eyes.ts'
+import { type GuardedKind, guardedKinds } from '#shared/core/approvals/four-eyes.ts'
 import { endpointAccess } from '#shared/core/operators/roles.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
+import { createAlertStore } from '#shared/io/alerts/alert-store.ts'
 import { raiseAlerts } from '#shared/io/alerts/raise-alerts.ts'
 import { removeEndedProposals } from '#shared/io/approvals/proposal-store.ts'
+import { addListEntry } from '#shared/io/lists/change-lists.ts'
 import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import type { Answer, Call, Member, OperatorsRig } from '../../support/http/operators-rig.ts'
 
@@ -14,6 +17,30 @@ type Loose = any
 const read = ({ body }: Answer): Loose => body
 
 const strict = (name: string) => ({ ...presets.strict, name })
+
+const wideEntry = {
+  list: 'deny',
+  kind: 'country',
+  id: 'DE',
+  reason: 'fraud',
+  expires_at: null,
+} as const
+
+/** What is proposed of each effect. */
+const proposals: Record<GuardedKind, object> = {
+  policy: { document: strict('two') },
+  rotation: { credentials: { hmac: true } },
+  install_root: { action: 'rotate' },
+  erasure: { subject: { device_id: 'd1' } },
+  bulk: { change: { filter: {}, expected_count: 2, disposition: 'REVIEWED' } },
+  bulk_undo: {},
+  four_eyes: { setting: { enabled: false } },
+  api_key: { key: { name: 'crm', scopes: ['lists:write'] } },
+  retention: { periods: { alerts: 1 } },
+  wide_list_entry: { entry: { ...wideEntry, kind: 'asn', id: 'AS64500' } },
+  suspension: {},
+  shared_secret: { off: true },
+}
 
 /** Tests on the rig of the file that calls this. */
 export function describeFourEyes(getRig: () => OperatorsRig): void {
@@ -73,29 +100,36 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
   const findVersion = async (tenant: string) =>
     mustAs(200, ana, ['GET', `/tenants/${tenant}/policy`])
 
+  /** A bulk change that is done. @returns its id */
+  async function makeJob(tenant: string): Promise<string> {
+    const bulk = `/tenants/${tenant}/alerts/bulk-disposition`
+    const change = { expected_count: 2, filter: {}, disposition: 'REVIEWED' }
+    const { job_id: jobId } = await mustAs(202, analyst, ['POST', bulk, change])
+    await rig.postgres.query(
+      `update bulk_jobs set state = 'done', ended_at = now(), changed = 2 where job_id = $1`,
+      [jobId],
+    )
+    await rig.postgres.query(
+      `insert into alert_dispositions (tenant_id, alert_id, actor, from_disposition,
+         to_disposition, job_id)
+       select tenant_id, alert_id, 'test', 'OPEN', 'REVIEWED', $1 from alerts
+       where tenant_id = $2`,
+      [jobId, tenant],
+    )
+    return jobId
+  }
+
   describe('four eyes', () => {
     it('refuse every guarded endpoint of the table, and change nothing', async () => {
       const tenant = await createTenant()
       await raise(tenant, ['s1', 's2'])
       const change = { expected_count: 2, filter: {}, disposition: 'REVIEWED' }
-      const bulk = `/tenants/${tenant}/alerts/bulk-disposition`
-      const done = await mustAs(202, analyst, ['POST', bulk, change])
+      const jobId = await makeJob(tenant)
       const draft = await mustAs(201, ana, [
         'POST',
         `/tenants/${tenant}/drafts`,
         { text: JSON.stringify(strict('drafted')), base_version: 1 },
       ])
-      await rig.postgres.query(
-        `update bulk_jobs set state = 'done', ended_at = now(), changed = 2 where job_id = $1`,
-        [done.job_id],
-      )
-      await rig.postgres.query(
-        `insert into alert_dispositions (tenant_id, alert_id, actor, from_disposition,
-           to_disposition, job_id)
-         select tenant_id, alert_id, 'test', 'OPEN', 'REVIEWED', $1 from alerts
-         where tenant_id = $2`,
-        [done.job_id, tenant],
-      )
       await mustAs(200, ana, [
         'PUT',
         `/tenants/${tenant}/four-eyes`,
@@ -122,6 +156,11 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
         'POST /bulk-jobs/:job_id/undo': {},
         'POST /cases/:case_id/judgement': { disposition: 'CONFIRMED' },
         'PUT /tenants/:tenant_id/four-eyes': { enabled: false },
+        'POST /tenants/:tenant_id/keys': { name: 'crm', scopes: ['alerts:write'] },
+        'PUT /tenants/:tenant_id/retention': { events: 1 },
+        'POST /tenants/:tenant_id/lists': wideEntry,
+        'POST /tenants/:tenant_id/suspend': undefined,
+        'PUT /tenants/:tenant_id/shared-secret': { off: true },
       }
       const guarded = Object.entries(endpointAccess).filter(
         ([, access]) => 'guarded' in access && access.guarded !== undefined,
@@ -134,6 +173,9 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
              (select count(*) from erasures where tenant_id = $1) as erasures,
              (select count(*) from bulk_jobs where tenant_id = $1) as jobs,
              (select max(epoch) from install_roots where tenant_id = $1) as root,
+             (select count(*) from api_keys where tenant_id = $1) as keys,
+             (select count(*) from list_entries where tenant_id = $1) as entries,
+             (select row_to_json(t)::text from tenants as t where tenant_id = $1) as tenant,
              (select count(*) from rotations where tenant_id = $1) as rotations`,
           [tenant],
         )
@@ -146,11 +188,17 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
         const to = path
           .replace(':tenant_id', tenant)
           .replace(':draft_id', draft.draft_id)
-          .replace(':job_id', done.job_id)
+          .replace(':job_id', jobId)
           .replace(':case_id', rows[0]!.case_id)
-        const answer = await callAs(ana, method, to, bodies[name])
-        expect([name, answer.status, answer.body.code]).toEqual([name, 409, 'approval_required'])
-        expect(answer.body.detail).toContain(`/tenants/${tenant}/proposals`)
+        const body = bodies[name] === undefined ? {} : { body: bodies[name] }
+        for (const [caller, answer] of [
+          ['an administrator', await callAs(ana, method, to, bodies[name])],
+          ['the token', await rig.call(method, to, { token: rig.adminToken, ...body })],
+        ] as const) {
+          const said = [name, caller, answer.status, answer.body.code]
+          expect(said).toEqual([name, caller, 409, 'approval_required'])
+          expect(answer.body.detail).toContain(`/tenants/${tenant}/proposals`)
+        }
       }
       expect(await count()).toEqual(before)
       expect(await findVersion(tenant)).toMatchObject({ version: 1 })
@@ -225,18 +273,99 @@ export function describeFourEyes(getRig: () => OperatorsRig): void {
       expect(keys.summary).toBe('Rotate the HMAC secret. The old ones end at once.')
     })
 
-    it('do not let the bearer of the admin token approve what it proposed', async () => {
-      const tenant = await createTenant({ bulk_above: 100 })
-      const token = rig.adminToken
-      const body = { kind: 'four_eyes', setting: { enabled: false }, reason: 'why' }
-      const path = `/tenants/${tenant}/proposals`
-      const proposal = read(await rig.must(201, 'POST', path, { token, body }))
-      const [method, to] = end(tenant, proposal.proposal_id, 'approve')
-      expect((await rig.must(403, method, to, { token })).body.code).toBe('forbidden')
-      await mustAs(200, ben, end(tenant, proposal.proposal_id, 'approve'))
-      expect(await mustAs(200, ana, ['GET', `/tenants/${tenant}/four-eyes`])).toMatchObject({
-        enabled: false,
-      })
+    it.each(Object.entries(proposals))(
+      'let two persons who may do it now, and nobody else, bring about: %s',
+      async (kind, body) => {
+        const tenant = await createTenant()
+        await raise(tenant, ['s1', 's2'])
+        const more = kind === 'bulk_undo' ? { job_id: await makeJob(tenant) } : {}
+        const setting = { enabled: true, bulk_above: 1 }
+        await mustAs(200, ana, ['PUT', `/tenants/${tenant}/four-eyes`, setting])
+        const asked = { kind, reason: 'why', ...body, ...more }
+        const token = rig.adminToken
+        await rig.must(403, 'POST', `/tenants/${tenant}/proposals`, { token, body: asked })
+        const author = await rig.join('admin')
+        const { proposal_id: id } = await propose(tenant, author, asked)
+        const approve = end(tenant, id, 'approve')
+        const change = (set: string) =>
+          rig.postgres.query(`update operators set ${set} where email = $1`, [author.email])
+        await mustAs(403, author, approve)
+        await rig.must(403, 'POST', approve[1], { token, body: {} })
+        await change(`role = 'viewer'`)
+        await mustAs(403, ben, approve)
+        await change(`role = 'admin', tenants = '{another}'`)
+        await mustAs(403, ben, approve)
+        await change(`tenants = null, disabled_at = now()`)
+        expect(await mustAs(403, ben, approve)).toMatchObject({ code: 'forbidden' })
+        await change('disabled_at = null')
+        const open = await mustAs(200, ben, ['GET', `/tenants/${tenant}/proposals?state=open`])
+        expect(open.data).toMatchObject([{ proposal_id: id, may_approve: true }])
+        const { proposal } = await mustAs(200, ben, approve)
+        expect(proposal).toMatchObject({ state: 'approved', author: author.email })
+        expect(proposal.ended_by).toBe(ben.email)
+      },
+    )
+
+    it('let one person do what has no such effect', async () => {
+      const tenant = await createTenant({ bulk_above: 1 })
+      const of = `/tenants/${tenant}`
+      await mustAs(201, ana, ['POST', `${of}/keys`, { name: 'reads', scopes: ['read'] }])
+      await mustAs(200, ana, ['PUT', `${of}/retention`, { events: 800 }])
+      await mustAs(201, analyst, ['POST', `${of}/lists`, { ...wideEntry, kind: 'device' }])
+      const network = { ...wideEntry, kind: 'network', id: '8.8.0.0/16' }
+      await mustAs(201, analyst, ['POST', `${of}/lists`, network])
+      await mustAs(409, analyst, ['POST', `${of}/lists`, { ...network, id: '8.8.0.0/15' }])
+      await mustAs(200, ana, ['POST', `${of}/resume`])
+      await mustAs(200, ana, ['PUT', `${of}/shared-secret`, { off: false }])
+    })
+
+    it('hold a key to what one person may do, unless two persons made it', async () => {
+      const tenant = await createTenant()
+      const sessions = Array.from({ length: 8 }, (_, n) => `s${n}`)
+      await raise(tenant, sessions)
+      const { rows } = await rig.postgres.query<{ alert_id: string }>(
+        'select alert_id from alerts where tenant_id = $1 order by alert_id',
+        [tenant],
+      )
+      const ids = rows.map((row) => row.alert_id)
+      const keys = `/tenants/${tenant}/keys`
+      const scopes = ['alerts:write', 'lists:write']
+      const { api_key: ofOne } = await mustAs(201, ana, ['POST', keys, { name: 'one', scopes }])
+      const setting = { enabled: true, bulk_above: 2 }
+      await mustAs(200, ana, ['PUT', `/tenants/${tenant}/four-eyes`, setting])
+      const asked = { kind: 'api_key', key: { name: 'two', scopes } }
+      const { proposal_id: id } = await propose(tenant, ana, asked)
+      const { result } = await mustAs(200, ben, end(tenant, id, 'approve'))
+      const store = createAlertStore(rig.postgres)
+      const by = (name: string, key: string) =>
+        ({
+          tenantId: tenant,
+          actor: `api-key:${name}`,
+          keyHash: hash('sha256', key, 'buffer'),
+        }) as const
+      const set = (
+        caller: ReturnType<typeof by>,
+        alertIds: readonly string[],
+        disposition: 'REVIEWED' | 'CONFIRMED' = 'REVIEWED',
+      ) => store.setListedDispositions({ ...caller, alertIds, disposition, note: null })
+      const one = by('one', ofOne)
+      const refused = { code: 'approval_required' }
+      await expect(set(one, ids.slice(0, 3))).rejects.toMatchObject(refused)
+      await set(one, ids.slice(0, 1))
+      // What is set already is no change.
+      await set(one, ids.slice(0, 1))
+      await expect(set(one, ids.slice(1, 3))).rejects.toMatchObject(refused)
+      const { tenantId, ...alone } = one
+      const single = { ...alone, scope: [tenantId], note: null, disposition: 'REVIEWED' as const }
+      await store.setDisposition({ ...single, alertId: ids[1]! })
+      await expect(store.setDisposition({ ...single, alertId: ids[2]! })).rejects.toMatchObject(
+        refused,
+      )
+      expect(await set(by('two', result.api_key), ids, 'CONFIRMED')).toHaveLength(8)
+      const deny = (caller: ReturnType<typeof by>) =>
+        addListEntry(rig.postgres, { ...caller, entry: wideEntry, nowMs: Date.now() })
+      await expect(deny(one)).rejects.toMatchObject(refused)
+      expect(await deny(by('two', result.api_key))).toMatchObject({ id: 'DE' })
     })
 
     it('give new credentials to whoever approved the rotation', async () => {

@@ -29,7 +29,7 @@ import {
   origin,
   password,
 } from '../../support/http/operators-rig.ts'
-import { sumOf } from '../../support/telemetry/edge-rig.ts'
+import { sumOf } from '../../support/process/read-metric.ts'
 
 const redirectUri = `${origin}/oidc`
 const attemptName = '__Host-di_attempt'

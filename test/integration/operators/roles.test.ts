@@ -166,6 +166,7 @@ describe('the table of roles', () => {
       'GET /second-factor',
       'PUT /second-factor',
       'GET /audit',
+      'GET /edges',
       'POST /secrets/rewrap',
       'POST /verdict-keys/rotate',
       'GET /recovery',
@@ -231,6 +232,13 @@ describe('an endpoint without a tenant in its path', () => {
     const ofEvery = await rig.openSession(ofAll.viewer!.operatorId)
     const all = await rig.must(200, 'GET', '/tenants', { cookie: ofEvery })
     expect(all.body.total).toBe(2)
+  })
+
+  it('shows the revisions of all tenants to nobody who sees only some of them', async () => {
+    const statusOf = async ({ operatorId }: Member) =>
+      (await rig.call('GET', '/edges', { cookie: await rig.openSession(operatorId) })).status
+    expect(await statusOf(ofAcme.admin!)).toBe(403)
+    expect(await statusOf(ofAll.viewer!)).toBe(200)
   })
 
   it('hides another tenant’s alert and event like unknown ones', async () => {

@@ -14,7 +14,7 @@ import {
   origin,
   password,
 } from '../../support/http/operators-rig.ts'
-import { sumOf } from '../../support/telemetry/edge-rig.ts'
+import { sumOf } from '../../support/process/read-metric.ts'
 
 const minuteMs = 60_000
 let rig: OperatorsRig
@@ -348,9 +348,7 @@ describe('a session', () => {
     const of = method === 'DELETE' ? { cookie } : { token: rig.adminToken, body }
     const answer = await rig.call(method, path.replace(':id', operatorId), of)
     expect(answer.status).toBeLessThan(300)
-    const beganMs = performance.now()
     expect(await own.text()).toMatch(/event: ready/)
-    expect(performance.now() - beganMs).toBeLessThan(20_000)
     const stillOpen = others.body!.getReader()
     expect((await stillOpen.read()).done).toBe(false)
     await stillOpen.cancel()

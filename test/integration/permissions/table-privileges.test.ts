@@ -62,6 +62,14 @@ beforeAll(async () => {
     await client.connect()
     clients.set(process, client)
   }
+  const owner = createPostgres(ownerUrl, { role: 'test', log })
+  await insertBareTenants(owner, ['keyed', 'told'])
+  await owner.query(
+    `insert into api_keys (key_hash, tenant_id, state, prefix, last4, name, scopes, created_by)
+     values (sha256('1'), 'keyed', 'active', 'di', 'last', 'backend', '{alerts:write}', 'admin'),
+       (sha256('2'), 'told', 'active', 'di', 'last', 'crm', '{alerts:write}', 'admin')`,
+  )
+  await owner.close()
 })
 
 afterAll(async () => {
@@ -95,6 +103,7 @@ const forbiddenToAll = {
   'take the owner': 'set role di',
   'read a file of the server': `select pg_read_file('/etc/passwd')`,
   'run a program': `copy (select 1) to program 'true'`,
+  'make a large object': 'select lo_create(0)',
   'read password hashes': 'select * from pg_authid',
   'say what is migrated': `insert into schema_migrations (name, checksum) values ('x', 'y')`,
   'read a partition instead of its table': 'select from deliveries_default',
@@ -118,8 +127,8 @@ const secretsAndKeys = {
 }
 
 /** Acts under a name. */
-const toAuditEntry = (actor: string) =>
-  `insert into audit_log (actor, action) values ('${actor}', 'policy.tested')`
+const toAuditEntry = (actor: string, action = 'labels.added') =>
+  `insert into audit_log (actor, tenant_id, action) values ('${actor}', 'keyed', '${action}')`
 const toDisposition = (actor: string) =>
   `insert into alert_dispositions (tenant_id, alert_id, from_disposition, to_disposition, actor)
    values ('a', 'alr_1', 'OPEN', 'CONFIRMED', '${actor}')`
@@ -169,6 +178,10 @@ const forbidden: Record<string, Tries> = {
     ...secretsAndKeys,
     ...correctedPhones,
     'read why and by whom a device was listed': 'select reason, created_by from list_entries',
+    'say who judged a case': `update cases set judged_by = 'x', judged_at = now()`,
+    'give a case to somebody': `update cases set assignee = 'x'`,
+    'hide a case in another': 'update cases set merged_into = null',
+    'raise an alert that is judged': insertAlert.replace('created_at)', 'changed_at)'),
     ...without(
       alertsAndDeliveries,
       'raise an alert',
@@ -189,6 +202,9 @@ const forbidden: Record<string, Tries> = {
     'change who judged': `update alert_dispositions set actor = 'x'`,
     'write an audit entry as the admin token': toAuditEntry('admin'),
     'write an audit entry as the service': toAuditEntry('system'),
+    'write an audit entry as a key that the tenant does not have': toAuditEntry('api-key:crm'),
+    'write of an act that is none of its own': toAuditEntry('api-key:backend', 'policy.published'),
+    'judge as a key that the tenant does not have': toDisposition('api-key:backend'),
     'judge as an operator': toDisposition('ann@example.com'),
     'deliver an update that is none': toUpdate('alert.updated'),
     'deliver an alert as if it were raised': toUpdate('risk.alert'),
@@ -205,8 +221,8 @@ const forbidden: Record<string, Tries> = {
     ...without(secretsAndKeys, 'read the secrets of tenants'),
     'change what is sent': `update deliveries set body = 'x'`,
     'give a delivery away': `update deliveries set tenant_id = 'b', alert_id = 'alr_2'`,
-    'write an audit entry as the admin token': toAuditEntry('admin'),
-    'write an audit entry as an operator': toAuditEntry('ann@example.com'),
+    'write an audit entry as the admin token': toAuditEntry('admin', 'webhook.switched_off'),
+    'write an audit entry as an operator': toAuditEntry('ann@example.com', 'webhook.switched_off'),
     ...without(
       alertsAndDeliveries,
       'read what is delivered',
@@ -256,15 +272,15 @@ describe('PostgreSQL', () => {
   })
 
   test.each([
-    ['api', 'api-key:backend'],
-    ['delivery', 'system'],
-    ['console', 'ann@example.com'],
-    ['console', 'admin'],
+    ['api', 'api-key:backend', 'labels.added'],
+    ['delivery', 'system', 'webhook.switched_off'],
+    ['console', 'ann@example.com', 'policy.tested'],
+    ['console', 'admin', 'policy.tested'],
   ] as const)(
     'the %s writes audit entries as %s, and they name its role',
-    async (process, actor) => {
+    async (process, actor, action) => {
       const client = clients.get(process)!
-      await client.query(toAuditEntry(actor))
+      await client.query(toAuditEntry(actor, action))
       const { rows } = await clients
         .get('console')!
         .query('select actor, written_by from audit_log order by audit_id desc limit 1')
@@ -279,7 +295,6 @@ describe('PostgreSQL', () => {
     url.password = passwordOf('api')
     const api = createPostgres(url.href, { role: 'api', log })
     try {
-      await insertBareTenants(owner, ['told'])
       await setWebhookEvents(owner, 'told', ['risk.alert', 'alert.updated'])
       const candidates = ['s1', 's2'].map((sessionId) =>
         makeAlertCandidate({ tenantId: 'told', sessionId }),

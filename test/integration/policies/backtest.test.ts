@@ -34,12 +34,12 @@ import {
   type RulePerformance,
 } from '#shared/io/analytics/rule-performance-store.ts'
 import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { withLease } from '#shared/io/leases/leases.ts'
 import { createScoreStore } from '#shared/io/outcomes/score-store.ts'
 import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
 import { readOutcomeTable } from '#shared/io/policies/outcome-table-store.ts'
 import { insertPolicyDocument } from '#shared/io/policies/policy-store.ts'
 import { createShadowComparisonStore } from '#shared/io/policies/shadow-comparison-store.ts'
-import { tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
@@ -107,14 +107,58 @@ const outcomes = makeStoredOutcomes('learn', learnStartMs, 1_200)
 /** The time now, after all of them. */
 const outcomesEndMs = () => learnStartMs + 60 * 24 * hourMs
 
+/** Some signals of each form, alone and in groups. */
+const fewSignals = new Set([
+  ...['root.magisk_detected', 'root.root_hiding', 'root.verified_boot_state', 'root.test_keys'],
+  ...['emulator.is_emulator', 'emulator.qemu_prop_count', 'debugger.frida_detected'],
+  ...['tamper.untrusted_install_source', 'tamper.pi_device_verdict', 'tamper.app_attest_valid'],
+  ...['tamper.pi_licensing', 'ecosystem.malware_detected', 'network.datacenter_ip'],
+  ...['network.timezone_mismatch', 'attestation.hardware_backed', 'attestation.rejected'],
+])
+
+/** A policy of few signals: an engine plans each query of one with all of them for seconds. */
+function toSmall(policy: Policy): Policy {
+  const keep = (names: readonly string[], start = '') =>
+    names.filter((name) => fewSignals.has(start + name))
+  const some = (all: object) =>
+    Object.fromEntries(
+      Object.entries<Policy['categories']['root']>({ ...all }).map(
+        ([category, { signals, groups, ...more }]) => [
+          category,
+          {
+            ...more,
+            signals: Object.fromEntries(
+              Object.entries(signals).filter(([name]) => fewSignals.has(`${category}.${name}`)),
+            ),
+            groups: (groups ?? [])
+              .map((group) => ({ ...group, signals: keep(group.signals, `${category}.`) }))
+              .filter((group) => group.signals.length > 1),
+          },
+        ],
+      ),
+    )
+  return policySchema.parse({
+    ...policy,
+    categories: some(policy.categories),
+    serverCategories: some(policy.serverCategories ?? {}),
+    floors: policy.floors
+      .map((floor) => ({ ...floor, signals: keep(floor.signals) }))
+      .filter(({ signals, need }) => signals.length > (need === 'all' ? 1 : 0)),
+  })
+}
+
+/** Of the tenants. */
+const usual = toSmall(defaultPolicy)
+const strict = toSmall(presets.strict)
+
 /** Has a suppression, and distinguishes a text and a number more finely than patterns do. */
 const closer: Policy = toCloser()
 
 function toCloser(): Policy {
-  const { categories } = presets.strict
+  const { categories } = strict
   const { tamper, debugger: debug } = categories
   return policySchema.parse({
-    ...presets.strict,
+    ...strict,
     name: 'closer',
     categories: {
       ...categories,
@@ -131,7 +175,7 @@ function toCloser(): Policy {
 }
 
 const suppressing: Policy = policySchema.parse({
-  ...presets.permissive,
+  ...toSmall(presets.permissive),
   name: 'suppressing',
   suppressions: [
     { signals: ['root.*', 'tamper.*'], platforms: ['IOS'], expiresAt: null, reason: 'test' },
@@ -158,7 +202,7 @@ beforeAll(async () => {
   clickhouse = createClickhouse(url, { name: 'test', requestTimeoutMs: 60_000 })
   backtests = createBacktests({
     postgres: rig.postgres,
-    locks: rig.deps.locks,
+    leases: rig.deps.leases,
     clickhouse,
     log: testLog,
     metrics: createMetrics('console'),
@@ -174,16 +218,13 @@ beforeAll(async () => {
       ...createRulePerformanceStore(clickhouse),
       suggestions: createSuggestions({
         postgres: rig.postgres,
-        locks: rig.deps.locks,
+        leases: rig.deps.leases,
         clickhouse,
         log: testLog,
         metrics: createMetrics('suggestions'),
         wallMs: outcomesEndMs,
       }),
       scores: createScoreStore(clickhouse),
-      listUnknownSignals: async () => [],
-      countRecentNames: async () => 0,
-      countLeftOut: async () => ({ events: 0, values: 0 }),
     },
     {
       log: testLog,
@@ -202,7 +243,9 @@ beforeAll(async () => {
       policy: toText(defaultPolicy),
     })
   }
-  await insertPolicyDocument(rig.postgres, toText(presets.strict))
+  for (const small of [usual, strict]) {
+    await insertPolicyDocument(rig.postgres, toText(small))
+  }
   events = makeHistory('acme')
   alerts = makeAlerts(events)
   await store(events)
@@ -235,7 +278,7 @@ function makeHistory(tenantId: string): AcceptedEvent[] {
     receivedAtMs: startMs + (n % 400) * 60_000,
     deviceId: `device-${device}`,
     sessionId: `session-${device}-${session}`,
-    policy: n % 3 === 0 ? presets.strict : defaultPolicy,
+    policy: n % 3 === 0 ? strict : usual,
     more: {
       sdk_meta: {
         sdk_version: versions[(device + session) % versions.length]!,
@@ -252,11 +295,12 @@ function makeHistory(tenantId: string): AcceptedEvent[] {
       nonce: `f${n}`,
       receivedAtMs: startMs,
       signals: { root: { magisk_detected: true } },
+      policy: usual,
     })),
   )
   const made = makeEvents([...facts, ...forced])
   for (const [n, event] of made.entries()) {
-    const force = findForcedScore(event.body.device_id, defaultPolicy.thresholds)
+    const force = findForcedScore(event.body.device_id, usual.thresholds)
     // Of two, the second was received while the tenant was live.
     if (force !== null && event.body.session_id === 'forced-0') {
       const { score, action, reasons } = force
@@ -403,13 +447,13 @@ const expected = (policy: Policy, sinceMs = 0) =>
     events.filter((event) => event.received_at >= sinceMs),
     {
       policy,
-      scoredBy: [defaultPolicy, presets.strict],
+      scoredBy: [usual, strict],
       alerts: alerts.filter((one) => sinceMs === 0 || one.createdAtMs >= 0),
     },
   )
 
 describe('a report', () => {
-  const policies = { strict: presets.strict, suppressing, closer }
+  const policies = { strict, suppressing, closer }
 
   it.each(Object.entries(policies))(
     'for the policy %s equals counting event by event',
@@ -429,7 +473,7 @@ describe('a report', () => {
   )
 
   it('lists the policies that it could not find, and their events', async () => {
-    const report = await backtest('acme', presets.strict)
+    const report = await backtest('acme', strict)
     const gone = events.filter((event) => event.policy_hash === 'f'.repeat(32)).length
     // Duplicated rows count until they are merged.
     expect(report.not_recomputed).toEqual([
@@ -437,15 +481,15 @@ describe('a report', () => {
     ])
     expect(report.not_recomputed[0]!.events).toBeGreaterThanOrEqual(gone)
     expect(report.scored_by.map((one) => one.policy_hash).sort()).toEqual(
-      [toPolicyHash(defaultPolicy), toPolicyHash(presets.strict)].sort(),
+      [toPolicyHash(usual), toPolicyHash(strict)].sort(),
     )
   })
 
   it('begins at the given time', async () => {
     const sinceMs = startMs + 4 * hourMs
     const query = `?since=${new Date(sinceMs).toISOString()}`
-    const report = await backtest('acme', presets.strict, query)
-    const { correlatedAlerts: _, ...model } = expected(presets.strict, sinceMs)
+    const report = await backtest('acme', strict, query)
+    const { correlatedAlerts: _, ...model } = expected(strict, sinceMs)
     expect(toComparable(report)).toMatchObject(model)
     expect(report.since).toBe(new Date(sinceMs).toISOString())
     expect(report.correlated.alerts).toBe(
@@ -454,9 +498,9 @@ describe('a report', () => {
   })
 
   it('for the active policy differs only where data was changed', async () => {
-    const own = events.filter((event) => event.policy_hash === toPolicyHash(defaultPolicy))
+    const own = events.filter((event) => event.policy_hash === toPolicyHash(usual))
     await store(own.map((event) => toTenant(event, 'mixed')))
-    const report = await backtest('mixed', defaultPolicy)
+    const report = await backtest('mixed', usual)
     expect(report.events).toBe(own.length)
     expect(report.alerts.after).toBe(report.alerts.before)
     expect(report.changes).toMatchObject({ new: 0, gone: 0, stricter: 0, milder: 0 })
@@ -465,8 +509,8 @@ describe('a report', () => {
   })
 
   it('covers one tenant only, and is empty where nothing was stored', async () => {
-    expect((await backtest('twin', presets.strict)).events).toBe(600)
-    const nothing = await backtest('quiet', presets.strict)
+    expect((await backtest('twin', strict)).events).toBe(600)
+    const nothing = await backtest('quiet', strict)
     expect(nothing).toMatchObject({ events: 0, sessions: 0, moved_most: [], scored_by: [] })
   })
 })
@@ -480,7 +524,7 @@ const toTenant = (event: AcceptedEvent, tenantId: string): AcceptedEvent => ({
 describe('events without stored patterns', () => {
   it('are scored one by one, with the same report', async () => {
     const run = (query: string) => clickhouse.command({ query })
-    const byPatterns = toComparable(await backtest('mixed', presets.strict))
+    const byPatterns = toComparable(await backtest('mixed', strict))
     await run('create table kept as telemetry')
     await run('insert into kept (* except row_version) select * from telemetry')
     await run('truncate table telemetry')
@@ -492,7 +536,7 @@ describe('events without stored patterns', () => {
         if(kind = 2, 0, detected_bits) as detected_bits,
         if(kind = 2, 0, clean_bits) as clean_bits
       ) except kind from (select *, cityHash64(event_id) % 3 as kind from kept)`)
-    expect(toComparable(await backtest('acme', presets.strict))).toEqual(expected(presets.strict))
+    expect(toComparable(await backtest('acme', strict))).toEqual(expected(strict))
     // Patterns that were never stored. Scored by one policy, which shortens the planning of its
     // query.
     await run('truncate table telemetry')
@@ -500,7 +544,7 @@ describe('events without stored patterns', () => {
     await run('rename table signal_patterns to away')
     await run('create table signal_patterns as away')
     expect(byPatterns.moved_most).not.toHaveLength(0)
-    expect(toComparable(await backtest('mixed', presets.strict))).toEqual(byPatterns)
+    expect(toComparable(await backtest('mixed', strict))).toEqual(byPatterns)
     await run('drop table signal_patterns')
     await run('rename table away to signal_patterns')
   })
@@ -552,30 +596,28 @@ describe('a request', () => {
   })
 
   it('needs the token, a tenant, and a valid time', async () => {
-    expect((await requestBacktest('acme', presets.strict, { token: 'x' })).status).toBe(401)
-    expect((await requestBacktest('nobody', presets.strict)).status).toBe(404)
-    expect((await requestBacktest('acme', presets.strict, { query: '?since=soon' })).status).toBe(
-      400,
-    )
+    expect((await requestBacktest('acme', strict, { token: 'x' })).status).toBe(401)
+    expect((await requestBacktest('nobody', strict)).status).toBe(404)
+    expect((await requestBacktest('acme', strict, { query: '?since=soon' })).status).toBe(400)
     expect((await requestBacktest('acme', { preset: 'strict' })).lines.at(-1)).toHaveProperty(
       'report',
     )
   })
 
   it('never waits: one backtest runs at a time per tenant, over all consoles', async () => {
-    await tryNamedLock(rig.deps.locks, 'backtest acme', async () => {
-      const answer = await requestBacktest('acme', presets.strict)
+    await withLease(rig.deps.leases, 'backtest acme', async () => {
+      const answer = await requestBacktest('acme', strict)
       expect(answer).toMatchObject({ status: 409, lines: [{ code: 'conflict' }] })
-      expect((await requestBacktest('twin', presets.strict)).status).toBe(200)
+      expect((await requestBacktest('twin', strict)).status).toBe(200)
     })
-    expect((await requestBacktest('acme', presets.strict)).status).toBe(200)
+    expect((await requestBacktest('acme', strict)).status).toBe(200)
   })
 
   it('reports an unavailable engine in its last line', async () => {
     const absent = createClickhouse('http://127.0.0.1:1', { name: 'test' })
     const { start } = createBacktests({
       postgres: rig.postgres,
-      locks: rig.deps.locks,
+      leases: rig.deps.leases,
       clickhouse: absent,
       log: testLog,
       metrics: createMetrics('absent'),
@@ -590,7 +632,7 @@ describe('a request', () => {
   })
 
   it('has released its permit when it sends its last line', async () => {
-    for (let n = 0; n < 20; n++) {
+    for (let n = 0; n < 5; n++) {
       const running = await backtests.start({
         tenantId: 'acme',
         policy: closer,
@@ -895,7 +937,7 @@ describe('the figures of one policy and period', () => {
   )
 
   it('of a tenant without sessions are too few to say', async () => {
-    const { outcomes: found } = await backtest('quiet', presets.strict)
+    const { outcomes: found } = await backtest('quiet', strict)
     expect(found.before).toMatchObject({ fraud: 0, recall: { rate: null, low: 0, high: 1 } })
     expect(found.after).toEqual(found.before)
   })
@@ -904,7 +946,7 @@ describe('the figures of one policy and period', () => {
 describe('the command', () => {
   it('prints one JSON document, or text', async () => {
     const file = join(folder, 'policy.json')
-    writeFileSync(file, JSON.stringify(presets.strict))
+    writeFileSync(file, JSON.stringify(strict))
     const report = JSON.parse(await di('policy', 'backtest', 'acme', file, '--json'))
     expect(report).toMatchObject({ tenant_id: 'acme', events: events.length })
     const text = await di('policy', 'backtest', 'acme', file)
@@ -914,7 +956,7 @@ describe('the command', () => {
     expect(text).toMatch(/SESSIONS +NEW +GONE +STRICTER +MILDER +UNCHANGED/)
     expect(text).toContain('do not score as they were stored: evt_')
     expect(text).toContain(`the policy ${'f'.repeat(32)}, which is not stored here`)
-    writeFileSync(file, JSON.stringify({ ...presets.strict, schema: 2 }))
+    writeFileSync(file, JSON.stringify({ ...strict, schema: 2 }))
     await expect(di('policy', 'backtest', 'acme', file)).rejects.toThrow(/\$\.schema/)
   })
 })

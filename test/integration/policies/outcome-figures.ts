@@ -50,7 +50,7 @@ export function countFigures(
   }
 }
 
-export const wasAlerted = ({ riskScore }: StoredSession): boolean =>
+const wasAlerted = ({ riskScore }: StoredSession): boolean =>
   riskScore >= defaultPolicy.thresholds.review
 
 /** Whether a session has an alert under another policy: risk features are not computed again. */

@@ -40,9 +40,6 @@ beforeAll(async () => {
   deps = {
     ...rig.deps,
     adminToken,
-    listUnknownSignals: async () => [],
-    countRecentNames: async () => 0,
-    countLeftOut: async () => ({ events: 0, values: 0 }),
     wallMs: Date.now,
   }
   apps = [await createApp(deps), await createApp(deps)]

@@ -12,7 +12,6 @@ import { setShadowPolicy } from '../../../services/console/policies/manage-shado
 import { seed } from '../../support/process/seed.ts'
 import { until } from '../../support/process/until.ts'
 import { type EventFacts, signalsOf } from '../../support/telemetry/accepted-events.ts'
-import { eraseNow } from '../../support/telemetry/erase-now.ts'
 import {
   createScorerRig,
   type ScorerProcess,
@@ -54,14 +53,14 @@ beforeAll(async () => {
     if (shadow !== null) firstMs = Math.max(firstMs, (await setShadow(tenantId, shadow)) + 1)
   }
   await rig.publish(...makeStream())
-  await rig.drained(60_000)
+  await rig.drained()
 })
 afterAll(() => rig?.close())
 
 /** @returns the time from which it decides, in ms */
 async function setShadow(tenantId: string, document: Policy | null): Promise<number> {
   const answer = await setShadowPolicy(
-    { locks: { holders: rig.postgres, work: rig.postgres } },
+    { leases: { renewals: rig.postgres, work: rig.postgres } },
     { tenantId, document, actor: 'test' },
   )
   return Date.parse(answer!.effective_at)
@@ -260,7 +259,7 @@ describe('a shadow policy', () => {
     const before = await Promise.all(watched.map(decisionsOf))
     await rig.startScorer()
     await rig.redeliverAll()
-    await rig.drained(60_000)
+    await rig.drained()
     expect(await Promise.all(watched.map(decisionsOf))).toEqual(before)
     const [counts] = await read<{ rows: number; events: number }>(
       `select count() as rows, uniqExact(tenant_id, event_id) as events
@@ -279,7 +278,7 @@ describe('a shadow policy', () => {
     await until('some rows are there', async () => (await rows()).length === 100)
     await killed.end('SIGKILL')
     scorer = await rig.startScorer()
-    await rig.drained(60_000)
+    await rig.drained()
     expect(await Promise.all(watched.map(decisionsOf))).toEqual(before)
   })
 
@@ -312,34 +311,13 @@ describe('a shadow policy', () => {
     )
     expect(await decided()).toEqual(expected)
     await rig.redeliverAll()
-    await rig.drained(60_000)
+    await rig.drained()
     expect(await decided()).toEqual(expected)
   })
 })
 
-describe('erasure and retention', () => {
-  const erase = (kind: 'device' | 'user', id: string) =>
-    eraseNow(rig, { tenantId: 'same', kind, id })
-
-  it('remove a device and a user from shadow decisions, and nothing else', async () => {
-    const before = await decisionsOf('same')
-    const others = await decisionsOf('harsh')
-    const ofDevice = before.filter((row) => row.device_id === 'd-1')
-    const { counts } = await erase('device', 'd-1')
-    expect(counts['clickhouse.shadow_decisions']).toEqual({ before: ofDevice.length, after: 0 })
-    const left = before.filter((row) => row.device_id !== 'd-1')
-    expect(await decisionsOf('same')).toEqual(left)
-    const ofUser = (row: DecisionRow) => (row as unknown as { user_id: string }).user_id === 'u-1'
-    const receipt = await erase('user', 'u-1')
-    expect(receipt.counts['clickhouse.shadow_decisions']).toEqual({
-      before: left.filter(ofUser).length,
-      after: 0,
-    })
-    expect(await decisionsOf('same')).toEqual(left.filter((row) => !ofUser(row)))
-    expect(await decisionsOf('harsh')).toEqual(others)
-  })
-
-  it('remove rows beyond the limit of the tenant', async () => {
+describe('retention', () => {
+  it('removes rows beyond the limit of the tenant', async () => {
     const cutoffMs = firstMs + 100 * 40
     const others = await decisionsOf('default-lean')
     const removed = await removeRows(rig.clickhouse, {

@@ -38,12 +38,9 @@ beforeAll(async () => {
     {
       ...admin.deps,
       postgres,
-      locks: { holders: postgres, work: postgres },
+      leases: { renewals: postgres, work: postgres },
       adminToken,
       compareShadow: createShadowComparisonStore(clickhouse).compareShadow,
-      listUnknownSignals: async () => [],
-      countRecentNames: async () => 0,
-      countLeftOut: async () => ({ events: 0, values: 0 }),
       wallMs: Date.now,
     },
     {
@@ -103,7 +100,7 @@ describe('setting a shadow policy', () => {
     })
     const leadMs = Date.parse(String(first.body.effective_at)) - begunMs
     expect(leadMs).toBeGreaterThan(2_000)
-    expect(leadMs).toBeLessThan(10_000)
+    expect(leadMs).toBeLessThan(60_000)
     // The same policy in another order of keys counts as the same.
     const turned = Object.fromEntries(Object.entries(presets.strict).reverse())
     const again = await call('PUT', 'quiet/policy/shadow', turned)
@@ -234,7 +231,7 @@ describe('the comparison', () => {
     })
     await createReplication({
       postgres: rig.postgres,
-      locks: { holders: rig.postgres, work: rig.postgres },
+      leases: { renewals: rig.postgres, work: rig.postgres },
       clickhouse: rig.clickhouse,
       log: testLog,
       metrics: createMetrics('console'),

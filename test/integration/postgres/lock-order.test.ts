@@ -120,7 +120,7 @@ describe('the counters of a tenant', () => {
           ended = true
         })
         done.catch(() => undefined)
-        await until('it waits', async () => ended || isWaiting(), 5_000)
+        await until('it waits', async () => ended || isWaiting())
         expect(ended).toBe(false)
         // While it waits it has no lock that another writer needs.
         for (const table of [
@@ -222,7 +222,7 @@ describe('deliveries', () => {
         await tx.query('select 1 from deliveries where delivery_id = $1 for update', [middle])
         done = work(tenantId, alertIds)
         done.catch(() => undefined)
-        await until('it waits', isWaiting, 5_000)
+        await until('it waits', isWaiting)
         const free = await tx.query<{ delivery_id: string }>(
           `select delivery_id from deliveries where tenant_id = $1 for update skip locked`,
           [tenantId],
@@ -299,7 +299,7 @@ describe('deliveries', () => {
         await tx.query('select 1 from deliveries where delivery_id = $1 for update', held)
         done = work()
         done.catch(() => undefined)
-        await until('it waits', isWaiting, 5_000)
+        await until('it waits', isWaiting)
         // While it waits for a delivery, the webhook is free.
         await tx.query('select 1 from webhooks where tenant_id = $1 for update nowait', [tenantId])
       })
@@ -321,7 +321,7 @@ describe('deliveries', () => {
       await tx.query('select 1 from webhooks where tenant_id = $1 for update', [tenants[0]])
       done = createDeliveryStore(postgres).recordOutcomes([failed!, gone], Date.now())
       done.catch(() => undefined)
-      await until('it waits', isWaiting, 5_000)
+      await until('it waits', isWaiting)
       await tx.query('select 1 from webhooks where tenant_id = $1 for update nowait', [tenants[1]])
     })
     expect(await done).toMatchObject({ switchedOff: [tenants[0]] })
@@ -347,7 +347,7 @@ describe('deliveries', () => {
       await tx.query('select 1 from deliveries where delivery_id = $1 for update', [ids[0]])
       const replay = replayAll(counting, tenantId)
       replay.catch(() => undefined)
-      await until('the replay waits', isWaiting, 5_000)
+      await until('the replay waits', isWaiting)
       // Meanwhile the other delivery is claimed and its attempt fails.
       await postgres.query('update deliveries set claimed_by = $2 where delivery_id = $1', [
         ids[1],
@@ -389,7 +389,7 @@ test('operators are locked in the order of their ids, also administrators', asyn
     const parts = { postgres, wallMs: Date.now } as unknown as OperatorParts
     done = changeOperator(parts, { operatorId: first!, role: 'analyst', actor: 'ada' })
     done.catch(() => undefined)
-    await until('it waits', isWaiting, 5_000)
+    await until('it waits', isWaiting)
     await tx.query('select 1 from operators where operator_id = $1 for update nowait', [admin])
   })
   expect(await done).toMatchObject({ role: 'analyst' })

@@ -19,7 +19,7 @@ import { startPostgres, type TestPostgres } from '../../support/servers/postgres
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const weekMs = 7 * dayMs
-const eventsPerHour = 200
+const eventsPerHour = 40
 const atMs = Math.floor(Date.now() / hourMs) * hourMs
 /** The last hours, and those of an edge whose clock is ahead. */
 const recent = { fromMs: atMs - 3 * hourMs, toMs: atMs + dayMs }
@@ -105,8 +105,8 @@ describe('reconciling the last hours', () => {
     const before = await store.readReconciliation(recent)
     expect(before.hours).toHaveLength(3)
     for (const hour of before.hours) {
-      expect(hour).toMatchObject({ stored: 200, rows: 200, decided: 200, alerts: 200 })
-      expect(hour).toMatchObject({ alertsExpected: 200, deliveries: 200, differences: [] })
+      expect(hour).toMatchObject({ stored: 40, rows: 40, decided: 40, alerts: 40 })
+      expect(hour).toMatchObject({ alertsExpected: 40, deliveries: 40, differences: [] })
     }
     for (let day = 7; day < 28; day++) await insertDay(day)
     const month = await countRead(() => store.readReconciliation(recent))
@@ -169,7 +169,7 @@ describe('several consoles', () => {
       createReconciliation({
         findNats: () => null,
         postgres,
-        locks: { holders: postgres, work: postgres },
+        leases: { renewals: postgres, work: postgres },
         clickhouse,
         store: {
           ...store,

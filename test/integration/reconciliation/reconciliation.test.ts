@@ -64,7 +64,7 @@ beforeAll(async () => {
   store = createReconciliationStore(clickhouse, 'analytics')
   reconciliation = createReconciliation({
     ...common,
-    locks: { holders: postgres, work: postgres },
+    leases: { renewals: postgres, work: postgres },
     store,
     reportProver,
     findNats: () => rig.nats,
@@ -90,13 +90,13 @@ function newReplication(): Replication {
     ...common,
     postgres,
     clickhouse,
-    locks: { holders: postgres, work: postgres },
+    leases: { renewals: postgres, work: postgres },
   })
 }
 
 /** Waits until the replicas and the low watermark have caught up with the decisions. */
 async function settle(): Promise<void> {
-  await rig.drained(30_000)
+  await rig.drained()
   let marked: boolean | null = null
   const marking = reconciliation.advance().then((done) => {
     marked = done
@@ -242,21 +242,21 @@ describe('reconciliation agrees', () => {
     const files = join(natsServer.dir, 'jetstream')
     const copy = join(natsServer.dir, 'copy')
     await publish(20)
-    await rig.drained(30_000)
+    await rig.drained()
     await natsServer.kill('SIGTERM')
     cpSync(files, copy, { recursive: true })
     await natsServer.restart()
     await publish(15)
-    await rig.drained(30_000)
+    await rig.drained()
     await putBack()
     await publish(10)
-    await rig.drained(30_000)
+    await rig.drained()
     // Again, and the stream passes the newest stored sequence before a scorer can notice it.
     await rig.endScorers()
     await putBack()
     await publish(25)
     await Promise.all([rig.startScorer(), rig.startScorer()])
-    await rig.drained(30_000)
+    await rig.drained()
     const result = await rig.clickhouse.query({
       query: `select uniqExact(event_id), uniqExact(stream_offset) from telemetry
         where tenant_id = 'putback'`,
@@ -335,7 +335,7 @@ describe('reconciliation agrees', () => {
     const { postgres, clickhouse } = rig
     const deps = {
       postgres,
-      locks: { holders: postgres, work: postgres },
+      leases: { renewals: postgres, work: postgres },
       clickhouse,
       log: testLog,
       wallMs: Date.now,

@@ -138,7 +138,7 @@ function toJobDeps(to: Clickhouse) {
   const { postgres } = database
   return {
     postgres,
-    locks: { holders: postgres, work: postgres },
+    leases: { renewals: postgres, work: postgres },
     clickhouse: to,
     log: testLog,
     metrics,
@@ -361,7 +361,7 @@ test('a month is not dropped when a replay commits while the drop waits', async 
     // The months before this one are dropped first; they are empty.
     dropped = dropExpiredDeliveryMonth(postgres, cutoffs())
     dropped.catch(() => undefined)
-    await until('the drop waits', isWaiting, 5_000)
+    await until('the drop waits', isWaiting)
   })
   // It gives up when the commit takes longer than its lock may wait.
   await dropped.catch(() => null)
@@ -383,7 +383,7 @@ test('a delivery that retention removed is created once by concurrent replays', 
     void second.finally(() => {
       isOver = true
     })
-    await until('the other replay waits', async () => isOver || isWaiting(), 5_000)
+    await until('the other replay waits', async () => isOver || isWaiting())
     return made
   })
   const replayed = { deliveryIds: [toDeliveryId(alertId)], replayed: 1 }

@@ -85,7 +85,7 @@ function createDeps(): RetentionDeps {
   metrics = createMetrics('console')
   return {
     postgres,
-    locks: { holders: postgres, work: postgres },
+    leases: { renewals: postgres, work: postgres },
     clickhouse,
     log: testLog,
     metrics,

@@ -1,5 +1,5 @@
 /**
- * Hostile input at a real edge, the short form of the drill `edge-input`: every case once, the same
+ * Hostile input at a real edge, beside good traffic: every case once, the same
  * 401 for everything unauthenticated, and a stream with the accepted events and nothing else.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -11,13 +11,14 @@ import {
   toUnsigned,
 } from '../../faults/edge-input/compare-refusals.ts'
 import { checkStored, type HostileRig, startHostileRig } from '../../faults/edge-input/rig.ts'
-import { openIdle } from '../../faults/edge-input/slow-senders.ts'
+import { neverRead, openIdle, sendSlowly } from '../../faults/edge-input/slow-senders.ts'
 import {
   newTally,
   sendFollowed,
   sendPooled,
   sendSmuggling,
 } from '../../faults/edge-input/stages.ts'
+import { readMetric } from '../../support/process/read-metric.ts'
 import { seed } from '../../support/process/seed.ts'
 
 let rig: HostileRig
@@ -55,6 +56,24 @@ describe('hostile input', () => {
     const answers = await compareAnswers(rig.client, toUnsigned(rig.tenants))
     expect(answers).toHaveLength(1)
     idle.close()
+  })
+
+  it('that never ends is cut off, at any stage of a request', async () => {
+    const { 'a refused body, byte by byte': refused, ...slow } = await sendSlowly(
+      rig.port,
+      rig.tenants.acme,
+    )
+    expect(refused).toBe(415)
+    expect(Object.values(slow)).toEqual(Array(8).fill(408))
+    const timeouts = { code: 'request_timeout' }
+    const unreadable = 'di_http_unreadable_requests_total'
+    expect(await readMetric(rig.edge.internalUrl, unreadable, timeouts)).toBeGreaterThan(3)
+  })
+
+  it('of a client that reads no answer is not read without end', async () => {
+    // More than the buffers of both sides take.
+    const bytesMax = 64 * 1024 * 1024
+    expect(await neverRead(rig.port, bytesMax)).toBeLessThan(bytesMax)
   })
 })
 

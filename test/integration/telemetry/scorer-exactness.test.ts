@@ -174,7 +174,7 @@ describe('alerts', () => {
   beforeAll(async () => {
     for (const message of makeStream()) await rig.publishRaw(message)
     await rig.startScorer()
-    await rig.drained(60_000)
+    await rig.drained()
     alone = await readAlerts()
     decidedAlone = await readDecisions()
   })
@@ -207,7 +207,7 @@ describe('alerts', () => {
 
   it('are equal after full redelivery', async () => {
     await rig.redeliverAll()
-    await rig.drained(60_000)
+    await rig.drained()
     expect(await readAlerts()).toEqual(alone)
     expect(await readDecisions()).toEqual(decidedAlone)
   })
@@ -215,9 +215,9 @@ describe('alerts', () => {
   it('are equal from two concurrent scorers, with full redelivery meanwhile', async () => {
     await startOver()
     await Promise.all([rig.startScorer(), rig.startScorer()])
-    await until('some alerts are raised', async () => (await readAlerts()).length > 20, 30_000)
+    await until('some alerts are raised', async () => (await readAlerts()).length > 20)
     await rig.redeliverAll()
-    await rig.drained(60_000)
+    await rig.drained()
     const alerts = await readAlerts()
     expect(withoutSeq(alerts)).toEqual(withoutSeq(alone))
     expect(await readDecisions()).toEqual(decidedAlone)
@@ -249,7 +249,7 @@ describe('alerts', () => {
     // resumes.
     await until('the third raises alerts', async () => (await readAlerts()).length > 20)
     paused.child.kill('SIGCONT')
-    await rig.drained(120_000)
+    await rig.drained()
     const alerts = await readAlerts()
     expect(withoutSeq(alerts)).toEqual(withoutSeq(alone))
     expect(await readDecisions()).toEqual(decidedAlone)

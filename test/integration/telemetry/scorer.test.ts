@@ -374,7 +374,8 @@ describe('a reinstall', () => {
     expect(alert).toMatchObject({ device_id: 'evader', action: 'REVIEW' })
     expect(alert!.reasons.reduce((sum, { weight }) => sum + weight, 0)).toBe(alert!.risk_score)
     expect(alert!.reasons.map(({ code }) => code)).toEqual(['DENY_LISTED_PHONE', 'REINSTALLED'])
-    expect(alert!.reasons[0]!.evidence).toMatchObject({ phone_id: phoneId, device_id: 'banned' })
+    expect(alert!.reasons[0]!.evidence).toMatchObject({ phone_id: phoneId })
+    expect(JSON.stringify(alert!.reasons)).not.toContain('banned')
     const { rows } = await rig.postgres.query<{ phone_id: string; phone_confidence: number }>(
       'select phone_id, phone_confidence from alerts where tenant_id = $1',
       [tenantId],
@@ -444,6 +445,46 @@ describe('a reinstall', () => {
       ['c', { metric: 'installs_per_phone', count: 3, threshold: 2, window: '1h' }],
       ['d', { metric: 'users_per_phone', count: 2, threshold: 1, window: '1h' }],
     ])
+  })
+})
+
+describe('500 equal installs', () => {
+  it('are on one phone, and an event of another tenant among them is decided', async () => {
+    const other = `${tenantId}-other`
+    await rig.addTenant(other)
+    const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
+    const identifiers = Object.fromEntries(names.map((name) => [name, name.padEnd(22, '-')]))
+    const device = { ...toSentDevice(1), identifiers }
+    const flood = Array.from({ length: 500 }, (_, n) => ({
+      tenantId,
+      deviceId: `equal-${n}`,
+      sessionId: `equal-${n}`,
+      userId: 'user',
+      accountId: 'account',
+      more: { device },
+    }))
+    const risky = { tenantId: other, signals: signalsOf.BLOCK, more: { device: toSentDevice(2) } }
+    const failures = () =>
+      scorer.readMetric('di_consume_failures_total', `consumer="${deciderConsumer}"`)
+    const before = await failures()
+    const batches = [0, 125, 250, 375].map((at) => flood.slice(at, at + 125))
+    await rig.publish(...batches.slice(0, 2), [risky], ...batches.slice(2))
+    await rig.drained()
+    expect(await readAlerts(other)).toMatchObject([{ action: 'BLOCK' }])
+    const result = await rig.clickhouse.query({
+      query: `select toString(kind), phone_id, count() from phone_links final
+        where tenant_id = {tenant:String} group by all order by 1`,
+      query_params: { tenant: tenantId },
+      format: 'JSONCompactEachRow',
+    })
+    const phoneId = toPhoneId(tenantId, 'equal-0')
+    expect(await result.json()).toEqual([
+      ['first', phoneId, 1],
+      ['linked', phoneId, 499],
+    ])
+    expect(await failures()).toBe(before)
+    expect(await scorer.readMetric('di_phone_steps_total')).toBeGreaterThan(500)
+    expect(await scorer.readMetric('di_phone_links_uncompared_total')).toBe(0)
   })
 })
 
@@ -612,7 +653,7 @@ describe('an outage', () => {
     })
     expect(await rig.isDrained()).toBe(false)
     await rig.restartClickhouse()
-    await rig.drained(40_000)
+    await rig.drained()
     expect(await countEvents()).toBe(400)
     expect((await find())?.sessionsTotal).toBe(400)
     expect(await readAlerts()).toHaveLength(400)
@@ -624,7 +665,7 @@ describe('an outage', () => {
     await rig.publish(sessions(50, { signals: signalsOf.BLOCK }))
     await until('history goes on meanwhile', async () => (await countEvents()) === 50)
     await rig.postgresServer.restart()
-    await rig.drained(40_000)
+    await rig.drained()
     expect(await readAlerts()).toHaveLength(50)
     expect(await countDeliveries()).toBe(50)
   })
@@ -647,7 +688,7 @@ describe('several scorers', () => {
       if (at === 300) await second.end('SIGKILL')
       if (at === 400) await rig.startScorer()
     }
-    await rig.drained(40_000)
+    await rig.drained()
     expect(await countEvents()).toBe(600)
     const sessionsOf = new Set(
       events.filter((_, n) => n % 3 === 0).map((one) => `${one.deviceId} ${one.sessionId}`),
@@ -686,7 +727,7 @@ describe('several scorers', () => {
     expect(await readAlerts()).toHaveLength(0)
     clearInterval(holding)
     pending.nak()
-    await rig.drained(20_000)
+    await rig.drained()
     const raised = (await readAlerts()).map((alert) => alert.session_id)
     expect(raised.sort()).toEqual(['s-0020', 's-0021'])
   })
@@ -698,9 +739,8 @@ describe('several scorers', () => {
       for (const event of sessions(200)) await rig.publish([event])
     })()
     await until('it works', async () => (await countEvents()) > 0)
-    const startedMs = performance.now()
+    // One that does not end in time is ended by another status.
     expect(await first.end('SIGTERM')).toBe(0)
-    expect(performance.now() - startedMs).toBeLessThan(10_000)
     await sending
     await rig.startScorer()
     await rig.drained()

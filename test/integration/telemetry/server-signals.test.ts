@@ -44,7 +44,7 @@ beforeAll(async () => {
   await rig.startScorer()
   await rig.addTenant(tenantId)
   const shadow = await setShadowPolicy(
-    { locks: { holders: rig.postgres, work: rig.postgres } },
+    { leases: { renewals: rig.postgres, work: rig.postgres } },
     { tenantId, document: olderPolicy, actor: 'test' },
   )
   const firstMs = Date.parse(shadow!.effective_at) + 1
@@ -66,7 +66,7 @@ beforeAll(async () => {
     bare: of('phone-bare', {}),
   }
   await rig.publish(Object.values(sent))
-  await rig.drained(60_000)
+  await rig.drained()
 })
 afterAll(() => rig?.close())
 

@@ -1,22 +1,18 @@
 // Signals go to ClickHouse in its binary form, and this code lists the detected ones instead of the
 // engine: both equal what the engine makes of the text, for any client input.
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { bodySettings } from '#shared/core/scoring/sql/scoring-sql-points.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import { encodeSignals } from '#shared/core/signals/signals-column.ts'
 import { decodeBatch } from '#shared/core/telemetry/event-batch.ts'
-import {
-  type Clickhouse,
-  createClickhouse,
-  insertRowBinary,
-} from '#shared/io/clickhouse/clickhouse.ts'
+import { insertRowBinary } from '#shared/io/clickhouse/clickhouse.ts'
 import { createRowWriter } from '#shared/io/clickhouse/row-binary.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { seed } from '../../support/process/seed.ts'
 import { anyEvent } from '../../support/scoring/backtest-cases.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { useClickhouse } from '../../support/servers/migrated-clickhouse.ts'
 import {
   type EventFacts,
   encodeEvent,
@@ -25,21 +21,14 @@ import {
   makeEvents,
 } from '../../support/telemetry/accepted-events.ts'
 
-let server: TestClickhouse
-let clickhouse: Clickhouse
+const clickhouse = await useClickhouse()
 
 beforeAll(async () => {
-  server = await startClickhouse({ isMigrated: true })
-  clickhouse = createClickhouse(server.url, { name: 'test' })
   await clickhouse.command({
     query: `create table by_text (
       event_id String, signals JSON(max_dynamic_paths = 256, max_dynamic_types = 2)
     ) engine = MergeTree order by event_id`,
   })
-})
-afterAll(async () => {
-  await clickhouse?.close()
-  await server?.stop()
 })
 
 async function select<Row>(query: string): Promise<Row[]> {

@@ -92,7 +92,7 @@ async function use(tenant: Tenant, device: string): Promise<void> {
     const body = toBody('canary', { device: `${planted}-${device}`, session, signals: frida })
     expect((await ingest(stack, tenant.hmac_secret, body)).status).toBe(200)
   }
-  await until('webhooks', () => receiver.requests.length >= sent + 5, 10_000)
+  await until('webhooks', () => receiver.requests.length >= sent + 5)
   const { alerts } = await readAlerts(stack, tenant.public_api_key)
   expect(alerts.length).toBeGreaterThanOrEqual(5)
   const path = `/v1/di/devices/${planted}-${device}`

@@ -1,4 +1,4 @@
-// A short run of the isolation drill: five tenants with the same ids never see each other's data.
+// A short run of the isolation drill: three tenants with the same ids never see each other's data.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type IsolationRig, startIsolationRig } from '../../faults/isolation/rig.ts'
 import { drillIsolation, type IsolationResult } from '../../faults/isolation/run-isolation.ts'
@@ -8,24 +8,24 @@ let rig: IsolationRig
 let result: IsolationResult
 
 beforeAll(async () => {
-  rig = await startIsolationRig(seed)
-  result = await drillIsolation(rig, { calls: 700, seed })
+  rig = await startIsolationRig(seed, 3)
+  result = await drillIsolation(rig, { calls: 400, seed })
 })
 afterAll(() => rig?.close())
 
 const sum = (of: 'foreign' | 'probes' | 'leaks' | 'wrong' | 'rows') =>
   [...result.routes.values()].reduce((all, one) => all + one[of], 0)
-const about = () => `SEED=${seed}\n${result.examples.join('\n')}`
+const about = () => `SEED=${seed} ${result.examples.join('\n')}`
 
 it('no answer contains data of another tenant with the same ids', () => {
   expect(sum('foreign'), about()).toBe(0)
-  expect(sum('rows'), about()).toBeGreaterThan(700)
+  expect(sum('rows'), about()).toBeGreaterThan(400)
   expect(result.routes.size).toBeGreaterThan(25)
 })
 
 it('a foreign id is answered like an unknown one, and a foreign cursor is rejected', () => {
   expect(sum('leaks'), about()).toBe(0)
-  expect(sum('probes'), about()).toBeGreaterThan(100)
+  expect(sum('probes'), about()).toBeGreaterThan(50)
 })
 
 it('every filter and page equals the model of that tenant', () => {

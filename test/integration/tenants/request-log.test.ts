@@ -50,9 +50,6 @@ beforeAll(async () => {
   const deps = {
     ...rig.deps,
     adminToken,
-    listUnknownSignals: async () => [],
-    countRecentNames: async () => 0,
-    countLeftOut: async () => ({ events: 0, values: 0 }),
   }
   app = await createConsoleApp(deps, { log: testLog, metrics: createMetrics('console') })
   edge = await edges.startEdge()
@@ -135,7 +132,7 @@ describe('the request log of a tenant', () => {
         rasp_action: first.body.rasp_action,
       },
     ])
-    expect(Math.abs(Date.parse(log.data[0]!.at) - Date.now())).toBeLessThan(10_000)
+    expect(Math.abs(Date.parse(log.data[0]!.at) - Date.now())).toBeLessThan(120_000)
     expect((await read(tenantId, '?outcome=refused')).data).toEqual([])
     expect((await read((await create()).tenantId)).data).toEqual([])
   })

@@ -1,10 +1,12 @@
 /**
  * Rotation as operators and clients see it: a console process, three edge processes behind proxies
  * that can be cut, and clients that sign with old and new secrets continuously. `npm run faults --
- * rotations` is the long version.
+ * rotations [--rotations 300] [--pause-ms 12]` takes random rotations and faults.
  */
 import { beforeAll, describe, expect, it } from 'vitest'
+import { drillLimitMs, drillOptions, isDrill } from '../../faults/drill-options.ts'
 import {
+  planAtRandom,
   rotateUnderLoad,
   type Step,
   type UnderLoad,
@@ -30,7 +32,7 @@ const step = (request: Step['request'], more: Partial<Step> = {}): Step => ({
 /**
  * Every fault once or twice, at another edge each time, between rotations with all edges healthy.
  */
-const plan: Step[] = [
+const shortPlan: Step[] = [
   step(hmac),
   step(hmac, fault(0, 'cut', 50)),
   step(hmac, fault(0, 'clock', 0)),
@@ -46,13 +48,19 @@ const plan: Step[] = [
   step(hmac, { quiet: false }),
 ]
 
+const options = drillOptions(
+  { rotations: shortPlan.length, 'pause-ms': 15 },
+  { rotations: 300, 'pause-ms': 12 },
+)
+const plan = isDrill ? planAtRandom(options.rotations, seed) : shortPlan
+
 let result: UnderLoad
 
 beforeAll(async () => {
-  result = await rotateUnderLoad({ plan, seed, clientPauseMs: 15 })
-})
+  result = await rotateUnderLoad({ plan, seed, clientPauseMs: options['pause-ms'] })
+}, drillLimitMs)
 
-describe(`twelve rotations under load, edges paused, killed and cut off (seed ${seed})`, () => {
+describe(`${plan.length} rotations under load, edges paused, killed and cut off (seed ${seed})`, () => {
   it('accept no request with the old secret that began after the rotation had returned', () => {
     expect(result.findings.oldAccepted).toEqual([])
     expect(result.findings.oldJudged).toBeGreaterThan(50)
@@ -77,8 +85,7 @@ describe(`twelve rotations under load, edges paused, killed and cut off (seed ${
   it('take a moment with every edge healthy, and a lease otherwise', () => {
     const tookMs = (well: boolean) =>
       result.rotations.filter(({ edges }) => (edges === 'well') === well).map((run) => run.tookMs)
-    expect(percentile(tookMs(true), 0.5)).toBeLessThan(1_000)
-    expect(percentile(tookMs(false), 0.5)).toBeLessThan(5_000)
+    expect(percentile(tookMs(true), 0.5)).toBeLessThan(percentile(tookMs(false), 0.5))
     expect(Math.max(...tookMs(false))).toBeGreaterThan(1_000)
   })
 })

@@ -2,6 +2,7 @@
 // after the answer the old one is invalid everywhere and the new one valid everywhere, and any
 // interruption is undone or finished by the next call.
 import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import {
   afterAll,
   afterEach,
@@ -14,7 +15,6 @@ import {
 } from 'vitest'
 import { hashApiKey } from '#shared/core/tenants/credentials.ts'
 import { listAudit } from '#shared/io/postgres/audit-store.ts'
-import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createTenant } from '../../../services/console/tenants/manage-tenants.ts'
@@ -24,12 +24,8 @@ import {
   rotate,
   undoAbandonedRotations,
 } from '../../../services/console/tenants/rotation.ts'
-import {
-  type ConsoleRig,
-  createConsoleRig,
-  type TestEdge,
-  testLog,
-} from '../../support/http/console-rig.ts'
+import { type ConsoleRig, createConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
+import { takeLeaseAway } from '../../support/leases/lost-lease.ts'
 import { until } from '../../support/process/until.ts'
 import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
@@ -87,7 +83,7 @@ function watchOverlap(candidates: () => Iterable<string>): { end: () => Promise<
     while (on) {
       const working = [...candidates()].filter((secret) => judgements(secret).includes('accepted'))
       if (working.length > 1) overlaps.push(working)
-      await new Promise((resolve) => setImmediate(resolve))
+      await pause(1)
     }
   }
   const running = run()
@@ -260,10 +256,8 @@ const stages: RotationStage[] = [
 ]
 const beforeOn = (stage: RotationStage) => stages.indexOf(stage) < stages.indexOf('on')
 
-/** A console that stops for good at a stage, with its connections to Postgres cut. */
+/** A console that stops for good at a stage, until its lease has ended. */
 async function crashAt(stage: RotationStage, rotated: Partial<typeof only> = { hmac: true }) {
-  const application = `crash-${randomUUID().slice(0, 8)}`
-  const holders = createPostgres(rig.postgresUrl, { role: application, log: testLog })
   let reached = () => {}
   let wake = () => {}
   const atStage = new Promise<void>((resolve) => {
@@ -274,7 +268,6 @@ async function crashAt(stage: RotationStage, rotated: Partial<typeof only> = { h
   })
   const deps: RotationDeps = {
     ...rig.deps,
-    locks: { holders, work: rig.postgres },
     checkpoint: async (at) => {
       if (at !== stage) return
       reached()
@@ -285,17 +278,13 @@ async function crashAt(stage: RotationStage, rotated: Partial<typeof only> = { h
     (answer) => answer,
     (error: unknown) => error as Error,
   )
-  const ended = outcome.finally(() => holders.close())
   await atStage
-  await rig.postgres.query(
-    'select pg_terminate_backend(pid) from pg_stat_activity where application_name like $1',
-    [`%${application}`],
-  )
+  await takeLeaseAway(rig.postgres, `tenant:${tenantId}`)
   return {
     /** The dead console was only paused, and continues. */
     wake: async () => {
       wake()
-      return await ended
+      return await outcome
     },
   }
 }

@@ -17,7 +17,7 @@ import { startPostgres, type TestPostgres } from '../../support/servers/postgres
 import {
   bodyOf,
   type EdgeRig,
-  send,
+  sendJudged,
   startEdgeRig,
   type TestEdge,
 } from '../../support/telemetry/edge-rig.ts'
@@ -36,9 +36,6 @@ beforeAll(async () => {
   const deps = {
     ...rig.deps,
     adminToken,
-    listUnknownSignals: async () => [],
-    countRecentNames: async () => 0,
-    countLeftOut: async () => ({ events: 0, values: 0 }),
   }
   const http = { log: testLog, metrics: createMetrics('console') }
   app = await createConsoleApp(deps, { ...http })
@@ -101,14 +98,14 @@ describe('the secret before the last rotation', () => {
     for (const [at, sdk] of sends) {
       const body = bodyOf(tenantId, { ...version(sdk), device_id: canary })
       const headers = { 'x-request-id': 'same' }
-      const answer = await send(at, body, { secret: old, headers })
-      const wrong = await send(at, body, { secret: 'x'.repeat(43), headers })
+      const answer = await sendJudged(at, body, { secret: old, headers })
+      const wrong = await sendJudged(at, body, { secret: 'x'.repeat(43), headers })
       expect(answer.status).toBe(401)
       expect(answer.body).toEqual(wrong.body)
       const named = ({ headers: got }: typeof answer) => [...got.keys()]
       expect(named(answer)).toEqual(named(wrong))
     }
-    expect((await send(edge, bodyOf(tenantId), { secret })).status).toBe(200)
+    expect((await sendJudged(edge, bodyOf(tenantId), { secret })).status).toBe(200)
     const use = await untilCounted(tenantId, 4)
     expect(use.retired_secret?.last4).toBe(old.slice(-4))
     expect(use.requests).toBe(4)
@@ -118,7 +115,7 @@ describe('the secret before the last rotation', () => {
     ])
     for (const { last_seen_at: at } of use.data) {
       expect(Date.parse(at)).toBeGreaterThan(startMs - 50)
-      expect(Date.parse(at)).toBeLessThanOrEqual(Date.now() + 50)
+      expect(Date.parse(at)).toBeLessThanOrEqual(Date.now())
     }
     const labels = { tenant: tenantId, sdk_version: '4.2.0' }
     expect(await edge.count('di_ingest_stale_secret_requests_total', labels)).toBe(2)
@@ -129,12 +126,12 @@ describe('the secret before the last rotation', () => {
   it('is only the newest one: requests with an older secret no longer count', async () => {
     const { tenantId, secret: first } = await create()
     const second = await rotateHmac(tenantId)
-    expect((await send(edge, bodyOf(tenantId), { secret: first })).status).toBe(401)
+    expect((await sendJudged(edge, bodyOf(tenantId), { secret: first })).status).toBe(401)
     await untilCounted(tenantId, 1)
     await rotateHmac(tenantId)
     expect(await read(tenantId)).toMatchObject({ requests: 0, data: [] })
     for (const secret of [first, second, first]) {
-      expect((await send(edge, bodyOf(tenantId), { secret })).status).toBe(401)
+      expect((await sendJudged(edge, bodyOf(tenantId), { secret })).status).toBe(401)
     }
     const use = await untilCounted(tenantId, 1)
     expect([use.retired_secret?.last4, use.requests]).toEqual([second.slice(-4), 1])
@@ -153,12 +150,12 @@ describe('the secret before the last rotation', () => {
       `{"tenant_id":"${tenantId}","x":${'['.repeat(9_000)}${']'.repeat(9_000)}}`,
       `{"tenant_id":"${tenantId}","x":${'['.repeat(9_000)}`,
     ]
-    for (const body of odd) expect((await send(edge, body, { secret: old })).status).toBe(401)
+    for (const body of odd) expect((await sendJudged(edge, body, { secret: old })).status).toBe(401)
     expect((await untilCounted(tenantId, odd.length)).data).toMatchObject([
       { sdk_version: 'unreadable', requests: odd.length },
     ])
     const flood = Array.from({ length: 200 }, (_, at) =>
-      send(edge, bodyOf(tenantId, version(`flood-${at}`)), { secret: old }),
+      sendJudged(edge, bodyOf(tenantId, version(`flood-${at}`)), { secret: old }),
     )
     for (const { status } of await Promise.all(flood)) expect(status).toBe(401)
     const use = await untilCounted(tenantId, odd.length + 200)
@@ -174,15 +171,15 @@ describe('the secret before the last rotation', () => {
     const { tenantId, secret: old } = await create()
     await rotateHmac(tenantId)
     await setTenantStatus(rig.deps, { tenantId, status: 'suspended', actor: 'test' })
-    expect((await send(edge, bodyOf(tenantId), { secret: old })).status).toBe(401)
+    expect((await sendJudged(edge, bodyOf(tenantId), { secret: old })).status).toBe(401)
     await untilCounted(tenantId, 1)
   })
 
   it('is sealed in the directory for its own tenant, and counts for no other', async () => {
     const [one, two] = [await create(), await create()]
     await Promise.all([rotateHmac(one.tenantId), rotateHmac(two.tenantId)])
-    expect((await send(edge, bodyOf(two.tenantId), { secret: one.secret })).status).toBe(401)
-    expect((await send(edge, bodyOf(one.tenantId), { secret: one.secret })).status).toBe(401)
+    expect((await sendJudged(edge, bodyOf(two.tenantId), { secret: one.secret })).status).toBe(401)
+    expect((await sendJudged(edge, bodyOf(one.tenantId), { secret: one.secret })).status).toBe(401)
     await untilCounted(one.tenantId, 1)
     expect((await read(two.tenantId)).requests).toBe(0)
     expect(edge.directory.find(one.tenantId)?.retired?.last4).toBe(one.secret.slice(-4))

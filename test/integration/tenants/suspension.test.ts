@@ -41,7 +41,10 @@ beforeAll(async () => {
   const app = await createApiApp(
     {
       tenants: createTenantStore(rig.postgres),
-      alerts: { listAlerts: async () => ({ alerts: [], total: 0, next: null }) },
+      alerts: {
+        listAlerts: async () => ({ alerts: [], total: 0, next: null }),
+        listUncounted: async () => ({ alerts: [], next: null }),
+      },
       history: { findSmallDevice: async () => null, findLargeDevice: async () => null },
       users: {},
       events: {},

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { hashApiKey, toApiKey } from '#shared/core/tenants/credentials.ts'
+import type { Leases } from '#shared/io/leases/leases.ts'
 import { insertAudit, listAudit } from '#shared/io/postgres/audit-store.ts'
-import type { Locks } from '#shared/io/postgres/named-lock-store.ts'
 import {
   createPostgres,
   type Postgres,
@@ -15,8 +15,10 @@ import {
 } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import { createCredentialStore } from '#shared/io/tenants/credential-store.ts'
-import { tryTenantLock, withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { tryTenantLease, withTenantLease } from '#shared/io/tenants/tenant-lease.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
+import { chooseTelemetryStream } from '#shared/io/tenants/tenant-streams.ts'
+import { takeLeaseAway } from '../../support/leases/lost-lease.ts'
 import { until } from '../../support/process/until.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
@@ -26,13 +28,13 @@ const policy = { hash: toPolicyHash(defaultPolicy), text: JSON.stringify(default
 let server: TestPostgres
 let url: string
 let postgres: Postgres
-let locks: Locks & { waitMs: number }
+let leases: Leases & { waitMs: number }
 
 beforeAll(async () => {
   server = await startPostgres()
   url = await server.createMigratedDatabase()
   postgres = createPostgres(url, { role: 'test', log, lockTimeoutMs: 300 })
-  locks = { holders: postgres, work: postgres, waitMs: 300 }
+  leases = { renewals: postgres, work: postgres, waitMs: 300 }
 })
 afterAll(async () => {
   await postgres?.close()
@@ -97,6 +99,27 @@ describe('tenants', () => {
     const again = { tenantId, name: '', environment: 'live', webhookUrl: null } as const
     const insert = createTenantStore(postgres).insertTenant({ ...again, policy, createdBy: 'x' })
     await expect(insert).rejects.toMatchObject({ code: 'tenant_exists' })
+  })
+
+  it('are created many at once: none waits for another, and each stream gets its share', async () => {
+    const { rows } = await postgres.query<{ taken: number }>(
+      'select count(*) as taken from tenants',
+    )
+    const chosen: number[] = []
+    const createRest = async (left: number): Promise<void> =>
+      postgres.transaction(async (tx) => {
+        const stream = await chooseTelemetryStream(tx, 4)
+        await insertBareTenants(tx, [`${tenantId}-${left}`], 'live', stream)
+        chosen.push(stream)
+        // All the others while this one has not ended.
+        if (left > 1) await createRest(left - 1)
+      })
+    // Every tenant of this file has the first stream. The policy of bare ones is there already.
+    await insertBareTenants(postgres, [`${tenantId}-bare`])
+    await createRest(8)
+    expect(rows[0]!.taken).toBeGreaterThanOrEqual(3)
+    expect(chosen).toEqual([2, 3, 4, 2, 3, 4, 2, 3])
+    expect(await chooseTelemetryStream(postgres, 4)).toBe(4)
   })
 
   it('are shown without secrets and with the last use of their key', async () => {
@@ -221,7 +244,7 @@ describe('rotations', () => {
         const made = { sealed: `sealed-${n}`, last4: `aaa${n}` }
         const { epoch } = await store.beginHmacRotation(tenantId, made)
         await store.finishHmacRotation(tenantId, epoch)
-        await store.replaceWebhookSecret(tenantId, { sealed: `sealed-w${n}`, last4: `www${n}` }, 0)
+        await store.replaceWebhookSecret(tenantId, { sealed: `sealed-w${n}`, last4: `www${n}` })
       })
     }
     const { rows } = await postgres.query(
@@ -242,35 +265,22 @@ describe('rotations', () => {
   })
 })
 
-describe("a tenant's lock", () => {
+describe("a tenant's lease", () => {
   it('has one owner at a time, and is a conflict after a long wait', async () => {
-    await withTenantLock(locks, tenantId, async () => {
-      expect(await tryTenantLock(locks, tenantId, async () => true)).toBeNull()
-      await expect(withTenantLock(locks, tenantId, async () => true)).rejects.toMatchObject({
+    await withTenantLease(leases, tenantId, async () => {
+      expect(await tryTenantLease(leases, tenantId, async () => true)).toBeNull()
+      await expect(withTenantLease(leases, tenantId, async () => true)).rejects.toMatchObject({
         code: 'conflict',
       })
-      expect(await tryTenantLock(locks, `${tenantId}-other`, async () => true)).toBe(true)
+      expect(await tryTenantLease(leases, `${tenantId}-other`, async () => true)).toBe(true)
     })
-    expect(await tryTenantLock(locks, tenantId, async () => true)).toBe(true)
+    expect(await tryTenantLease(leases, tenantId, async () => true)).toBe(true)
   })
 
-  it('is lost with the connection of its owner, who then cannot continue', async () => {
-    const holder = withTenantLock(locks, tenantId, async (session) => {
-      const { rowCount } = await postgres.query(
-        `select pg_terminate_backend(pid) from pg_locks
-         where locktype = 'advisory' and database = (
-           select oid from pg_database where datname = current_database())`,
-      )
-      expect(rowCount).toBe(1)
-      await untilPostgresAnswers(
-        async () => {
-          if ((await tryTenantLock(locks, tenantId, async () => true)) === null) {
-            throw new PostgresUnavailableError('still held')
-          }
-        },
-        { log },
-      )
-      await session.query('select 1')
+  it('stops an owner who lost it', async () => {
+    const holder = withTenantLease(leases, tenantId, async (lease) => {
+      await takeLeaseAway(postgres, `tenant:${tenantId}`)
+      await lease.query('select 1')
     })
     await expect(holder).rejects.toBeInstanceOf(PostgresUnavailableError)
   })

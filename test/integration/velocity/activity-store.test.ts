@@ -1,20 +1,20 @@
 // The counts of velocity rules in a real ClickHouse: exact at each event's stream offset, after any
 // repeats and in any order of inserts.
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { activityQueryMax } from '#shared/core/base/limits/history.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { VelocityRule } from '#shared/core/policies/policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { countKey } from '#shared/core/velocity/correlation.ts'
 import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
-import { type Clickhouse, createClickhouse, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
-import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { type Clickhouse, smallQuery } from '#shared/io/clickhouse/clickhouse.ts'
+import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { activityBounds, latestOf, toActivityKey } from '#shared/io/velocity/activity-rows-store.ts'
 import { type Activity, createActivityStore } from '#shared/io/velocity/activity-store.ts'
 import type { ActivitySubject } from '#shared/io/velocity/activity-subjects.ts'
 import { seed } from '../../support/process/seed.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { useClickhouse } from '../../support/servers/migrated-clickhouse.ts'
 import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
 import {
   connectionFacts,
@@ -22,19 +22,8 @@ import {
   makeConnection,
 } from '../../support/velocity/connection-model.ts'
 
-let server: TestClickhouse
-let clickhouse: Clickhouse
-let store: TelemetryStore
-
-beforeAll(async () => {
-  server = await startClickhouse({ isMigrated: true })
-  clickhouse = createClickhouse(server.url, { name: 'test' })
-  store = createTelemetryStore(clickhouse)
-})
-afterAll(async () => {
-  await clickhouse?.close()
-  await server?.stop()
-})
+const clickhouse = await useClickhouse()
+const store = createTelemetryStore(clickhouse)
 
 // Activity is kept for 35 days, so its tests use the current time.
 const nowMs = Math.floor(Date.now() / 60_000) * 60_000

@@ -1,17 +1,16 @@
 // The screen of activity by connections: no key is missed that exceeds a rule, each rule alone.
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { VelocityMetric, VelocityRule } from '#shared/core/policies/policy.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 import { countKey } from '#shared/core/velocity/correlation.ts'
 import { toKeyHash } from '#shared/core/velocity/key-hash.ts'
-import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
-import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { activityBounds } from '#shared/io/velocity/activity-rows-store.ts'
 import { createActivityStore } from '#shared/io/velocity/activity-store.ts'
 import type { ActivitySubject } from '#shared/io/velocity/activity-subjects.ts'
 import { seed } from '../../support/process/seed.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { useClickhouse } from '../../support/servers/migrated-clickhouse.ts'
 import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
 import {
   connectionFacts,
@@ -23,19 +22,8 @@ import {
   readWithoutConnections,
 } from '../../support/velocity/reader-without-connections.ts'
 
-let server: TestClickhouse
-let clickhouse: Clickhouse
-let store: TelemetryStore
-
-beforeAll(async () => {
-  server = await startClickhouse({ isMigrated: true })
-  clickhouse = createClickhouse(server.url, { name: 'test' })
-  store = createTelemetryStore(clickhouse)
-})
-afterAll(async () => {
-  await clickhouse?.close()
-  await server?.stop()
-})
+const clickhouse = await useClickhouse()
+const store = createTelemetryStore(clickhouse)
 
 process.stdout.write(`connection screen seed ${seed}\n`)
 const nowMs = Math.floor(Date.now() / 60_000) * 60_000

@@ -1,6 +1,6 @@
 // Baselines of SDK versions, on a real ClickHouse: counted by the insert of the telemetry itself,
 // unchanged by repeated or later inserts, and separate for each tenant and version.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type Category, categories, type Signals } from '#shared/core/signals/signal-definition.ts'
 import {
   findMissingCategories,
@@ -10,26 +10,16 @@ import {
   toBaselineWindow,
   toFilledCategories,
 } from '#shared/core/velocity/signals-missing.ts'
-import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import {
   createSdkBaselineStore,
   type SdkBaselineQuery,
 } from '#shared/io/velocity/sdk-baseline-store.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { useClickhouse } from '../../support/servers/migrated-clickhouse.ts'
 import { type EventFacts, makeEvents } from '../../support/telemetry/accepted-events.ts'
 
-let server: TestClickhouse
-let clickhouse: Clickhouse
-
-beforeAll(async () => {
-  server = await startClickhouse({ isMigrated: true })
-  clickhouse = createClickhouse(server.url, { name: 'test' })
-})
-afterAll(async () => {
-  await clickhouse?.close()
-  await server?.stop()
-})
+const clickhouse = await useClickhouse()
 
 // Baselines are kept for eight days, so their tests use the current time.
 const hourMs = 3_600_000

@@ -1,25 +1,13 @@
 // The earlier events of sessions for which alerts may be raised, in a real ClickHouse.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { describe, expect, it } from 'vitest'
 import { findEarlierEvents } from '#shared/io/telemetry/session-events-store.ts'
-import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
+import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
+import { useClickhouse } from '../../support/servers/migrated-clickhouse.ts'
 import { makeEvents } from '../../support/telemetry/accepted-events.ts'
 import { hostingConnection, plainConnection } from '../../support/telemetry/connections.ts'
 
-let server: TestClickhouse
-let clickhouse: Clickhouse
-let store: TelemetryStore
-
-beforeAll(async () => {
-  server = await startClickhouse({ isMigrated: true })
-  clickhouse = createClickhouse(server.url, { name: 'test' })
-  store = createTelemetryStore(clickhouse)
-})
-afterAll(async () => {
-  await clickhouse?.close()
-  await server?.stop()
-})
+const clickhouse = await useClickhouse()
+const store = createTelemetryStore(clickhouse)
 
 // Activity is kept for 35 days, so its tests use the current time.
 const nowMs = Date.now()

@@ -42,9 +42,6 @@ beforeAll(async () => {
     ...rig.deps,
     adminToken,
     slowedMs: 10,
-    listUnknownSignals: async () => [],
-    countRecentNames: async () => 0,
-    countLeftOut: async () => ({ events: 0, values: 0 }),
   }
   app = await createConsoleApp(deps, { log: testLog, metrics: createMetrics('console') })
 })

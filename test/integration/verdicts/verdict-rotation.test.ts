@@ -2,6 +2,7 @@
  * Verdict keys on real servers: while they are rotated and a fleet asks for verdicts, every token
  * verifies with the keys that are served, and with any copy of them that may still be kept.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verdictKeysStaleMsMax } from '#shared/core/base/limits/rest-api.ts'
@@ -221,6 +222,7 @@ describe('a rotation', () => {
           await verify(asked, keys, atMs).catch((error: Error) => failures.push(error.message))
         }
         seen.push({ ...asked, byCopy: kept.length > 0 })
+        await pause(5)
       }
     }
     const fleet = edges.flatMap((edge) => [phone(edge), phone(edge)])

@@ -8,7 +8,7 @@ import { toInstant } from './history-alerts.ts'
 export type Answer = { columns: string[]; rows: Record<string, unknown>[] }
 
 /** The whole time of the simulated history. */
-export const wholeHistory = {
+const wholeHistory = {
   from: toInstant(historyStartMs),
   to: toInstant(historyEndMs),
 }

@@ -25,7 +25,7 @@ const universal =
 export const sequence = universal(0x30)
 export const set = universal(0x31)
 export const octets = universal(0x04)
-export const oidBytes = universal(0x06)
+const oidBytes = universal(0x06)
 export const utf8 = (text: string): Buffer => universal(0x0c)(Buffer.from(text))
 export const bits = (bytes: Uint8Array): Buffer => universal(0x03)([Buffer.of(0), bytes])
 export const boolean = (value: boolean): Buffer => universal(0x01)(Buffer.of(value ? 0xff : 0))

@@ -67,7 +67,7 @@ export function makeKeyDescription(options: PhoneOptions): Buffer {
 export const testSigner = Buffer.alloc(32, 0xab)
 
 export const keyDescriptionOid = '1.3.6.1.4.1.11129.2.1.17'
-export const provisioningOid = '1.3.6.1.4.1.11129.2.1.30'
+const provisioningOid = '1.3.6.1.4.1.11129.2.1.30'
 
 export type ChainOptions = {
   description: Buffer | null

@@ -22,7 +22,7 @@ export type TokenOptions = {
   signature?: { alg: string; key: Parameters<CompactSign['sign']>[0] }
 }
 
-export const makeVerdict = (options: TokenOptions): Record<string, unknown> => {
+const makeVerdict = (options: TokenOptions): Record<string, unknown> => {
   const { nonce, issuedMs, packageName = 'com.example.bank', signer } = options
   return {
     requestDetails: {

@@ -13,23 +13,12 @@ import {
 } from './make-app-attest.ts'
 import { makeKey, toKeyInfo } from './make-certificate.ts'
 import { makePlayToken, type PlayAccount, type TokenOptions } from './make-play-token.ts'
-import type { AttestationVector } from './vectors.ts'
+import { type AttestationVector, type Expected, toExpected } from './vectors.ts'
 
-type Expected = Pick<AttestationVector, 'verdict' | 'reason' | 'level' | 'step'>
 type Moment = { challenge: Buffer; nowMs: number }
 
 const day = 86_400_000
 const appId = 'ABCDE12345.com.example.bank'
-const verified = (level: Expected['level']): Expected => ({
-  verdict: 'verified',
-  reason: null,
-  level,
-})
-const rejected = (
-  reason: NonNullable<Expected['reason']>,
-  level: Expected['level'] = 'none',
-): Expected => ({ verdict: 'rejected', reason, level })
-
 /** A text key that is there twice, which no encoder writes. */
 const twice = (): Buffer => {
   const entry = Buffer.concat([encode('signature'), encode(Uint8Array.of(1))])
@@ -57,75 +46,59 @@ export function makeAppAttestVectors(
       challenge: challenge.toString('base64'),
       key_id: keyId.toString('base64'),
       now_ms: nowMs,
-      ...expected,
+      ...toExpected(expected),
       ...more,
     }
   }
   const app = { platform: 'ios' as const, id: 'com.example.bank', team: 'ABCDE12345' }
   return [
-    make('a key of the Secure Enclave', {}, verified('hardware')),
-    make('from iOS 27', { tail: extensionMap() }, verified('hardware')),
-    make('from a later iOS', { tail: laterMap() }, verified('hardware')),
-    make('development, which the app allows', { environment: development }, verified('hardware'), {
+    make('a key of the Secure Enclave', {}, 'verified hardware'),
+    make('from iOS 27', { tail: extensionMap() }, 'verified hardware'),
+    make('from a later iOS', { tail: laterMap() }, 'verified hardware'),
+    make('development, which the app allows', { environment: development }, 'verified hardware', {
       apps: [{ ...app, allowsDevelopment: true }],
     }),
-    make('another format', { object: { fmt: 'packed' } }, rejected('malformed')),
-    make('bytes behind the key', { tail: Buffer.of(1) }, rejected('malformed')),
-    make('two maps behind the key', { tail: twoMaps() }, rejected('malformed')),
+    make('another format', { object: { fmt: 'packed' } }, 'malformed'),
+    make('bytes behind the key', { tail: Buffer.of(1) }, 'malformed'),
+    make('two maps behind the key', { tail: twoMaps() }, 'malformed'),
     make(
       'a certificate that is none',
       { object: { attStmt: { x5c: [toCborBytes(Buffer.alloc(64, 1)), toCborBytes(twice())] } } },
-      { ...rejected('malformed'), step: 'certificates' },
+      'malformed at certificates',
     ),
-    make(
-      'no certificates',
-      { object: { attStmt: { x5c: [] } } },
-      { ...rejected('malformed'), step: 'certificates' },
-    ),
-    make('ended', { fromMs: nowMs - 400 * day }, rejected('certificate_expired')),
-    make('not begun', { fromMs: nowMs + day }, rejected('certificate_not_yet_valid')),
+    make('no certificates', { object: { attStmt: { x5c: [] } } }, 'malformed at certificates'),
+    make('ended', { fromMs: nowMs - 400 * day }, 'certificate_expired'),
+    make('not begun', { fromMs: nowMs + day }, 'certificate_not_yet_valid'),
     make(
       'a signature of another key',
       { leaf: { signer: makeKey().privateKey } },
-      rejected('signature_invalid'),
+      'signature_invalid',
     ),
-    make(
-      'another challenge',
-      { challenge: Buffer.from('another') },
-      rejected('challenge_mismatch'),
-    ),
-    make('no nonce', { leaf: { extensions: [] } }, rejected('challenge_mismatch')),
-    make('another key id', {}, rejected('key_id_mismatch'), {
+    make('another challenge', { challenge: Buffer.from('another') }, 'challenge_mismatch'),
+    make('no nonce', { leaf: { extensions: [] } }, 'challenge_mismatch'),
+    make('another key id', {}, 'key_id_mismatch', {
       key_id: Buffer.alloc(32, 1).toString('base64'),
     }),
-    make(
-      'another app',
-      { appId: 'ABCDE12345.com.example.other' },
-      rejected('app_unknown', 'hardware'),
-    ),
-    make(
-      'another team',
-      { appId: 'ZZZZZ12345.com.example.bank' },
-      rejected('app_unknown', 'hardware'),
-    ),
-    make('a counter that is not zero', { counter: 1 }, rejected('counter_not_zero', 'hardware')),
+    make('another app', { appId: 'ABCDE12345.com.example.other' }, 'app_unknown hardware'),
+    make('another team', { appId: 'ZZZZZ12345.com.example.bank' }, 'app_unknown hardware'),
+    make('a counter that is not zero', { counter: 1 }, 'counter_not_zero hardware'),
     make(
       'development, which the app does not allow',
       { environment: development },
-      rejected('environment_not_allowed', 'hardware'),
+      'environment_not_allowed hardware',
     ),
     make(
       'an unknown environment',
       { environment: Buffer.alloc(16, 1) },
-      rejected('environment_unknown', 'hardware'),
+      'environment_unknown hardware',
     ),
     make(
       'the key of another attestation',
       { credential: makeKey().publicKey },
-      rejected('credential_mismatch'),
+      'credential_mismatch',
     ),
     {
-      ...make('another root', {}, rejected('untrusted_root')),
+      ...make('another root', {}, 'untrusted_root'),
       input: [
         makeAttestation(
           { key: makeKey('P-384'), name: root.name },
@@ -152,34 +125,30 @@ export function makeAssertionVectors({ challenge, nowMs }: Moment): AttestationV
       challenge: challenge.toString('base64'),
       public_key: toKeyInfo(publicKey).toString('base64'),
       now_ms: nowMs,
-      ...expected,
+      ...toExpected(expected),
     }
   }
   const attestedData = 0x40
   return [
-    make('signed', {}, verified('hardware')),
+    make('signed', {}, 'verified hardware'),
     make(
       'a flag of attested data with nothing behind it',
       { flags: attestedData },
-      verified('hardware'),
+      'verified hardware',
     ),
-    make('from iOS 27', { flags: attestedData, tail: extensionMap() }, verified('hardware')),
-    make('other bytes', { clientData: Buffer.from('other') }, rejected('signature_invalid')),
-    make('another key', { privateKey: makeKey().privateKey }, rejected('signature_invalid')),
-    make(
-      'another app',
-      { appId: 'ABCDE12345.com.example.other' },
-      rejected('app_unknown', 'hardware'),
-    ),
+    make('from iOS 27', { flags: attestedData, tail: extensionMap() }, 'verified hardware'),
+    make('other bytes', { clientData: Buffer.from('other') }, 'signature_invalid'),
+    make('another key', { privateKey: makeKey().privateKey }, 'signature_invalid'),
+    make('another app', { appId: 'ABCDE12345.com.example.other' }, 'app_unknown hardware'),
     make(
       'bytes behind the map',
       { tail: Buffer.concat([extensionMap(), Buffer.of(0)]) },
-      rejected('malformed'),
+      'malformed',
     ),
-    make('two maps', { tail: twoMaps() }, rejected('malformed')),
-    make('a key twice', {}, rejected('malformed'), twice()),
-    make('an indefinite length', {}, rejected('malformed'), Buffer.from('bf616101ff', 'hex')),
-    make('a hundred levels', {}, rejected('malformed'), Buffer.alloc(100, 0x81)),
+    make('two maps', { tail: twoMaps() }, 'malformed'),
+    make('a key twice', {}, 'malformed', twice()),
+    make('an indefinite length', {}, 'malformed', Buffer.from('bf616101ff', 'hex')),
+    make('a hundred levels', {}, 'malformed', Buffer.alloc(100, 0x81)),
   ]
 }
 
@@ -202,7 +171,7 @@ export async function makePlayVectors(
       input: [Buffer.from(token).toString('base64')],
       challenge: challenge.toString('base64'),
       now_ms: nowMs,
-      ...expected,
+      ...toExpected(expected),
     }
   }
   const direct = { alg: 'dir', enc: 'A256GCM' }
@@ -211,80 +180,58 @@ export async function makePlayVectors(
   const request = { requestPackageName: 'com.example.bank', timestampMillis: String(nowMs) }
   const unevaluated = { appRecognitionVerdict: 'UNEVALUATED' }
   return Promise.all([
-    make('strong integrity', {}, verified('hardware')),
+    make('strong integrity', {}, 'verified hardware'),
     make(
       'lists that are empty or missing',
       {
         verdict: { appIntegrity: unevaluated, deviceIntegrity: {}, environmentDetails: {} },
       },
-      verified('none'),
+      'verified none',
     ),
     make(
       'device integrity',
       {
         verdict: { deviceIntegrity: { deviceRecognitionVerdict: ['MEETS_DEVICE_INTEGRITY'] } },
       },
-      verified('software'),
+      'verified software',
     ),
-    make('four parts', {}, rejected('malformed'), account, (token) =>
-      token.split('.').slice(1).join('.'),
-    ),
-    make('spare bits in the last character', {}, rejected('malformed'), account, spoil),
-    make(
-      'compressed',
-      { encryption: { ...keyWrap, zip: 'DEF' } },
-      rejected('algorithm_not_allowed'),
-    ),
-    make('other keys', {}, rejected('decryption_failed'), {
+    make('four parts', {}, 'malformed', account, (token) => token.split('.').slice(1).join('.')),
+    make('spare bits in the last character', {}, 'malformed', account, spoil),
+    make('compressed', { encryption: { ...keyWrap, zip: 'DEF' } }, 'algorithm_not_allowed'),
+    make('other keys', {}, 'decryption_failed', {
       ...account,
       decryptionKey: Buffer.alloc(32, 9),
     }),
-    make(
-      'encrypted with the key itself',
-      { encryption: direct },
-      rejected('algorithm_not_allowed'),
-    ),
-    make('signed with another key', {}, rejected('signature_invalid'), {
+    make('encrypted with the key itself', { encryption: direct }, 'algorithm_not_allowed'),
+    make('signed with another key', {}, 'signature_invalid', {
       ...account,
       signing: makeKey(),
     }),
-    make(
-      'an HMAC with the public key',
-      { signature: hmac },
-      { ...rejected('algorithm_not_allowed'), step: 'signature' },
-    ),
-    make('another nonce', { nonce: Buffer.from('another') }, rejected('challenge_mismatch')),
+    make('an HMAC with the public key', { signature: hmac }, 'algorithm_not_allowed at signature'),
+    make('another nonce', { nonce: Buffer.from('another') }, 'challenge_mismatch'),
     make(
       'a standard request',
       {
         verdict: { requestDetails: { ...request, requestHash: 'aGFzaA' } },
       },
-      rejected('standard_request'),
+      'standard_request',
     ),
     make(
       'no time',
       { verdict: { requestDetails: { requestPackageName: 'a' } } },
-      { ...rejected('malformed'), step: 'verdict' },
+      'malformed at verdict',
     ),
-    make('eleven minutes old', { issuedMs: nowMs - 660_000 }, rejected('token_too_old')),
-    make('from the future', { issuedMs: nowMs + 120_000 }, rejected('token_from_future')),
+    make('eleven minutes old', { issuedMs: nowMs - 660_000 }, 'token_too_old'),
+    make('from the future', { issuedMs: nowMs + 120_000 }, 'token_from_future'),
     make(
       'two packages',
       {
         verdict: { appIntegrity: { ...unevaluated, packageName: 'com.example.other' } },
       },
-      rejected('package_mismatch'),
+      'package_mismatch',
     ),
-    make(
-      'another package',
-      { packageName: 'com.example.other' },
-      rejected('app_unknown', 'hardware'),
-    ),
-    make(
-      'a repackaged app',
-      { signer: Buffer.alloc(32, 0xcd) },
-      rejected('app_signer_unknown', 'hardware'),
-    ),
+    make('another package', { packageName: 'com.example.other' }, 'app_unknown hardware'),
+    make('a repackaged app', { signer: Buffer.alloc(32, 0xcd) }, 'app_signer_unknown hardware'),
   ])
 }
 

@@ -34,6 +34,22 @@ export type AttestationVector = {
   level: AttestationLevel
 }
 
+/** What is said of a vector: `verified LEVEL`, or `REASON`, `REASON LEVEL` or `REASON at STEP`. */
+export type Expected =
+  | `verified ${AttestationLevel}`
+  | AttestationReason
+  | `${AttestationReason} ${AttestationLevel}`
+  | `${AttestationReason} at ${string}`
+
+export function toExpected(
+  text: Expected,
+): Pick<AttestationVector, 'verdict' | 'reason' | 'level' | 'step'> {
+  const [said, level = 'none', step] = text.split(' ') as [string, AttestationLevel, string?]
+  if (said === 'verified') return { verdict: 'verified', reason: null, level }
+  const rejected = { verdict: 'rejected', reason: said as AttestationReason } as const
+  return step === undefined ? { ...rejected, level } : { ...rejected, level: 'none', step }
+}
+
 export type AttestationVectors = {
   roots: AttestationRoots
   apps: AttestedApp[]

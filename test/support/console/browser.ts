@@ -2,13 +2,15 @@
 // one from npm, which is unpacked once. A context records forbidden behaviour of a page: a request
 // to another origin, a violation of the content security policy, or an uncaught error.
 
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 
 const names = ['google-chrome', 'google-chrome-stable', 'chromium', 'chromium-browser', 'chrome']
 const macChrome = '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'
+/** Against a hang only: beside other work a start takes minutes. */
+const timeout = 580_000
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 
 /** Starts the browser. @throws when `CHROME_PATH` is no browser */
@@ -17,7 +19,7 @@ export async function launchBrowser(): Promise<Browser> {
   if (chosen && !existsSync(chosen)) throw new Error(`CHROME_PATH names no file: ${chosen}`)
   const installed = chosen || findInstalled()
   const args = ['--no-sandbox', '--disable-gpu']
-  if (installed !== undefined) return chromium.launch({ executablePath: installed, args })
+  if (installed !== undefined) return chromium.launch({ executablePath: installed, args, timeout })
   const unpacked = await unpackBrowser()
   const env = {
     ...(process.env as Record<string, string>),
@@ -25,7 +27,7 @@ export async function launchBrowser(): Promise<Browser> {
     LD_LIBRARY_PATH: join(unpacked, 'al2023', 'lib'),
   }
   const executablePath = join(unpacked, 'chromium')
-  return chromium.launch({ executablePath, args: [...args, '--no-zygote'], env })
+  return chromium.launch({ executablePath, args: [...args, '--no-zygote'], env, timeout })
 }
 
 function findInstalled(): string | undefined {
@@ -65,7 +67,13 @@ async function unpackBrowser(): Promise<string> {
 <fontconfig><dir>${fonts}</dir><cachedir>${fonts}-cache</cachedir></fontconfig>
 `,
   )
-  renameSync(part, folder)
+  try {
+    renameSync(part, folder)
+  } catch (error) {
+    // Another file of the run was faster.
+    if (!existsSync(folder)) throw error
+    rmSync(part, { recursive: true })
+  }
   return folder
 }
 
@@ -81,7 +89,7 @@ export async function openPage(
   options: BrowserContextOptions & { baseURL: string },
 ): Promise<WatchedPage> {
   const context = await browser.newContext({ reducedMotion: 'reduce', ...options })
-  context.setDefaultTimeout(60_000)
+  context.setDefaultTimeout(240_000)
   const page = await context.newPage()
   const faults: string[] = []
   const { origin } = new URL(options.baseURL)

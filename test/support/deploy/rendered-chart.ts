@@ -6,7 +6,7 @@ export const deployed = processNames.filter((name) => name !== 'migrate')
 
 const peers = [{ namespaceSelector: { matchLabels: { purpose: 'front' } } }]
 /** Every switch of values.yaml, and every secret. */
-export const everything = {
+const everything = {
   image: { repository: 'images.example.com:5000/own/device-intelligence', tag: '1.2.3' },
   imagePullSecrets: [{ name: 'pull' }],
   secrets: {
@@ -23,12 +23,14 @@ export const everything = {
     ],
   },
   certificates: { existingSecret: 'pem' },
+  files: { existingClaim: 'network-data' },
   settings: {
     NATS_CA_FILE: '/certificates/ca.crt',
     TELEMETRY_STREAMS: 2,
     TELEMETRY_STREAM_MAX_BYTES: 17_179_869_184,
     OIDC_ISSUER: 'https://idp.example.com:8443/realm',
     OIDC_CLIENT_ID: 'console',
+    NETWORK_DATA: '/files/network',
     OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector.example.com:4318',
     TRUSTED_PROXIES: '10.0.0.0/8',
     STOP_DELAY_MS: 12_000,
@@ -75,6 +77,7 @@ export type Container = {
   ports?: { name: string; containerPort: number }[]
   resources: { limits: { memory: string } }
   securityContext: object
+  volumeMounts?: object[]
   startupProbe?: { httpGet: object }
   readinessProbe?: { httpGet: object }
   livenessProbe?: { httpGet: object }
@@ -83,7 +86,11 @@ export type PodSpec = {
   terminationGracePeriodSeconds: number
   containers: [Container]
   initContainers?: [Container]
-  volumes: { name: string; secret?: { secretName: string; items: { key: string }[] } }[]
+  volumes: {
+    name: string
+    persistentVolumeClaim?: object
+    secret?: { secretName: string; items: { key: string }[] }
+  }[]
 }
 export type Workload = KubernetesObject & {
   spec: {

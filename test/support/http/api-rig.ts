@@ -1,7 +1,7 @@
 // The api for tests: its app on real databases, tenants with keys, telemetry in ClickHouse, and a
 // client that sends a path unchanged.
 import { hash, randomBytes } from 'node:crypto'
-import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import type { FastifyInstance } from 'fastify'
 import { type Action, toAction } from '#shared/core/scoring/score.ts'
 import type { Signals } from '#shared/core/signals/signal-definition.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
@@ -34,20 +34,19 @@ import { createTelemetryStore, type TelemetryStore } from '#shared/io/telemetry/
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { readVerdictKeySet } from '#shared/io/verdicts/verdict-key-store.ts'
 import { createApiApp } from '../../../services/api/app.ts'
+import { startClickhouse } from '../servers/clickhouse-server.ts'
+import { startPostgres } from '../servers/postgres-server.ts'
 import { insertBareTenants } from '../tenants/bare-tenant.ts'
+import { type CallAnswer, type Caller, createCaller } from './http-call.ts'
 
-export type Answer = {
-  status: number
-  headers: IncomingHttpHeaders
-  text: string
-  /** The raw body. */
-  body: Buffer
+export type Answer = CallAnswer & {
   /** The body as JSON. */
   json: <T = Record<string, unknown>>() => T
 }
 
 export type ApiRig = {
   url: string
+  app: FastifyInstance
   postgres: Postgres
   clickhouse: Clickhouse
   alerts: AlertStore
@@ -69,27 +68,37 @@ export type CallOptions = {
   body?: unknown
 }
 
-/**
- * The api on migrated databases, with shorter timeouts than the process has.
- * @param clocks a test that puts the wall clock forward puts the monotonic one forward with it:
- *   what the process keeps in memory ages by that one
- */
+export type ApiOptions = {
+  /**
+   * A test that puts the wall clock forward puts the monotonic one forward with it: what the
+   * process keeps in memory ages by that one.
+   */
+  wallMs?: () => number
+  monotonicMs?: () => number
+  /** How long a statement may take: as long as a busy machine needs, where nothing is away. */
+  statementMs?: number
+}
+
+/** The api on migrated databases. */
 export async function createApiRig(
   urls: {
     postgres: string
     clickhouse: string
   },
-  clocks: { wallMs: () => number; monotonicMs: () => number } = {
-    wallMs: Date.now,
-    monotonicMs: () => performance.now(),
-  },
+  {
+    wallMs = Date.now,
+    monotonicMs = () => performance.now(),
+    statementMs = 60_000,
+  }: ApiOptions = {},
 ): Promise<ApiRig> {
-  const { wallMs, monotonicMs } = clocks
   const log = createLog('test', 'silent')
   const metrics = createMetrics('api')
-  const limits = { connectTimeoutMs: 1_000, statementTimeoutMs: 1_000 }
+  const limits = { connectTimeoutMs: statementMs, statementTimeoutMs: statementMs }
   const postgres = createPostgres(urls.postgres, { role: 'test', log, ...limits })
-  const clickhouse = createClickhouse(urls.clickhouse, { name: 'test', requestTimeoutMs: 1_000 })
+  const clickhouse = createClickhouse(urls.clickhouse, {
+    name: 'test',
+    requestTimeoutMs: statementMs,
+  })
   const alerts = createAlertStore(postgres)
   const app = await createApiApp(
     {
@@ -129,25 +138,43 @@ export async function createApiRig(
       clickhouse: () => checkClickhouse(clickhouse),
     },
   })
-  const url = new URL(await listen(app, { host: '127.0.0.1', port: 0 }))
-  const internalUrl = new URL(await listen(internal, { host: '127.0.0.1', port: 0 }))
-  const agent = new Agent({ keepAlive: true })
+  const { href: url } = new URL(await listen(app, { host: '127.0.0.1', port: 0 }))
+  const internalUrl = await listen(internal, { host: '127.0.0.1', port: 0 })
+  const caller = createCaller()
   return {
-    url: url.href,
+    url,
+    app,
     postgres,
     clickhouse,
     alerts,
     telemetry: createTelemetryStore(clickhouse),
     metrics,
     addTenant: (tenantId, environment = 'live') => addTenant(postgres, tenantId, environment),
-    call: (path, options) => call({ url, agent }, path, options),
-    callInternal: (path) => call({ url: internalUrl, agent }, path),
+    call: (path, options) => call({ url, caller }, path, options),
+    callInternal: (path) => call({ url: internalUrl, caller }, path),
     close: async () => {
-      agent.destroy()
+      caller.close()
       await app.close()
       await internal.close()
       await clickhouse.close()
       await postgres.close()
+    },
+  }
+}
+
+/** The api on servers of its own, which end with it. */
+export async function startApiRig(options: ApiOptions = {}): Promise<ApiRig> {
+  const [postgres, clickhouse] = await Promise.all([
+    startPostgres(),
+    startClickhouse({ isMigrated: true }),
+  ])
+  const url = await postgres.createMigratedDatabase()
+  const rig = await createApiRig({ postgres: url, clickhouse: clickhouse.url }, options)
+  return {
+    ...rig,
+    close: async () => {
+      await rig.close()
+      await Promise.all([postgres.stop(), clickhouse.stop()])
     },
   }
 }
@@ -177,49 +204,20 @@ export async function addApiKey(
 }
 
 /** Sends a request whose path no library normalises first. */
-function call(
-  target: { url: URL; agent: Agent },
+async function call(
+  { url, caller }: { url: string; caller: Caller },
   path: string,
-  options: CallOptions = {},
+  { key, method = 'GET', headers = {}, body }: CallOptions = {},
 ): Promise<Answer> {
-  const { url, agent } = target
-  const { key, method = 'GET', headers = {}, body } = options
-  return new Promise((resolve, reject) => {
-    const { hostname: host, port } = url
-    const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` }
-    const type = body === undefined ? {} : { 'content-type': 'application/json' }
-    const sent = request({
-      host,
-      port,
-      path,
-      method,
-      agent,
-      headers: { ...authorization, ...type, ...headers },
-    })
-    sent.on('error', (error: NodeJS.ErrnoException) => {
-      // The server ends an idle connection at the moment at which it is used again.
-      const isIdleEnd = sent.reusedSocket && error.code === 'ECONNRESET' && method === 'GET'
-      if (isIdleEnd) resolve(call(target, path, options))
-      else reject(error)
-    })
-    sent.on('response', (response) => {
-      const chunks: Buffer[] = []
-      response.on('data', (chunk: Buffer) => chunks.push(chunk))
-      response.on('error', reject)
-      response.on('end', () => {
-        const body = Buffer.concat(chunks)
-        const text = body.toString('utf8')
-        resolve({
-          status: response.statusCode ?? 0,
-          headers: response.headers,
-          text,
-          body,
-          json: <T>() => JSON.parse(text) as T,
-        })
-      })
-    })
-    sent.end(body === undefined ? undefined : JSON.stringify(body))
+  const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` }
+  const type = body === undefined ? {} : { 'content-type': 'application/json' }
+  const answer = await caller.send(url, {
+    method,
+    path,
+    headers: { ...authorization, ...type, ...headers },
+    body: body === undefined ? undefined : JSON.stringify(body),
   })
+  return { ...answer, json: <T>() => JSON.parse(answer.text) as T }
 }
 
 /**

@@ -43,6 +43,7 @@ import { listStaleSecretRequests } from '#shared/io/tenants/stale-secret-request
 import type { FleetRouteDeps } from '../../../services/console/analytics/fleet/fleet-routes.ts'
 import type { AnalystDeps } from '../../../services/console/analytics/manage-analysts.ts'
 import type { RulePerformanceDeps } from '../../../services/console/analytics/rule-performance-routes.ts'
+import type { SignalRouteDeps } from '../../../services/console/analytics/signal-routes.ts'
 import type { AttestationCheckDeps } from '../../../services/console/attestation/check-routes.ts'
 import type { CoverageRouteDeps } from '../../../services/console/attestation/coverage-routes.ts'
 import type { DeliveryDeps } from '../../../services/console/deliveries/manage-deliveries.ts'
@@ -67,7 +68,6 @@ import type { RecoveryRouteDeps } from '../../../services/console/recovery/recov
 import type { AddressRouteDeps } from '../../../services/console/tenants/address-routes.ts'
 import { createDirectoryWriter } from '../../../services/console/tenants/directory.ts'
 import type { EdgeRouteDeps } from '../../../services/console/tenants/edge-routes.ts'
-import { createLockPools } from '../../../services/console/tenants/lock-pools.ts'
 import type { ManageDeps } from '../../../services/console/tenants/manage-tenants.ts'
 import type { RequestLogRouteDeps } from '../../../services/console/tenants/request-log-routes.ts'
 import type { RotationDeps } from '../../../services/console/tenants/rotation.ts'
@@ -127,7 +127,8 @@ export type ConsoleRig = {
     Pick<NetworkUseDeps, 'networks'> &
     Pick<EventListDeps, 'eventList'> &
     Pick<EventCountDeps, 'eventCounts'> &
-    AddressRouteDeps
+    AddressRouteDeps &
+    SignalRouteDeps
   outcomes: string[]
   /** Starts an edge, by default with the rig's keys, and waits for its lease. */
   startEdge: (masterKeys?: [string, ...string[]]) => Promise<TestEdge>
@@ -150,7 +151,7 @@ export async function createConsoleRig(
   const postgres = createPostgres(postgresUrl, { role: 'test', log: testLog })
   const keyForm = createKnownForm(postgres)
   await keyForm.refresh()
-  const locks = createLockPools(postgresUrl, { name: 'test', work: postgres, log: testLog })
+  const renewals = createPostgres(postgresUrl, { role: 'test leases', log: testLog })
   const findNats = () => nats
   await ensureStreams(nats)
   // The database is as empty as the bucket; here no directory reconciler reports that.
@@ -175,7 +176,7 @@ export async function createConsoleRig(
     outcomes,
     deps: {
       postgres,
-      locks: locks.changes,
+      leases: { renewals, work: postgres },
       sealer,
       randomBytes,
       nowMs,
@@ -207,6 +208,9 @@ export async function createConsoleRig(
       }),
       overview: createOverviewStore(absentClickhouse),
       loadRiskFeatures: async () => [],
+      listUnknownSignals: async () => [],
+      countRecentNames: async () => 0,
+      countLeftOut: async () => ({ events: 0, values: 0 }),
       listStaleSecretRequests: (secret) =>
         listStaleSecretRequests(nats, sealer.proverOf('edge report'), secret),
       queryRequestLogs: (query) =>
@@ -245,7 +249,7 @@ export async function createConsoleRig(
     close: async () => {
       projection.stop()
       await Promise.all(edges.map((edge) => edge.close()))
-      await Promise.all([nats.close(), postgres.close(), locks.close()])
+      await Promise.all([nats.close(), postgres.close(), renewals.close()])
     },
   }
 }

@@ -13,6 +13,8 @@ export type CallAnswer = {
   status: number
   headers: IncomingHttpHeaders
   text: string
+  /** The raw body. */
+  body: Buffer
   tookMs: number
 }
 
@@ -21,9 +23,10 @@ export type Caller = {
   close: () => void
 }
 
-const limitMs = 60_000
+/** Against a hang only. */
+const limitMs = 240_000
 
-/** A client with its own connections. A call without a response within a minute is rejected. */
+/** A client with its own connections. */
 export function createCaller(): Caller {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 })
   return {
@@ -56,9 +59,10 @@ function sendOnce(agent: Agent, base: string, call: Call): Promise<CallAnswer> {
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('error', fail)
       response.on('end', () => {
-        const text = Buffer.concat(chunks).toString('utf8')
+        const body = Buffer.concat(chunks)
+        const text = body.toString('utf8')
         const { statusCode: status = 0, headers } = response
-        resolve({ status, headers, text, tookMs: performance.now() - startedMs })
+        resolve({ status, headers, text, body, tookMs: performance.now() - startedMs })
       })
     })
     sent.end(body)

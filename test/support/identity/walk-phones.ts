@@ -3,7 +3,7 @@
  * with traits. Independent of how scorers find the rows.
  */
 import { tenantPhonesMin } from '#shared/core/base/limits/entities.ts'
-import { type InstallTraits, listKeys } from '#shared/core/identity/comparison.ts'
+import { type InstallTraits, type KeyedTraits, listKeys } from '#shared/core/identity/comparison.ts'
 import {
   type DecidedLink,
   decideLink,
@@ -12,6 +12,7 @@ import {
   type NewInstall,
 } from '#shared/core/identity/decide-link.ts'
 import { toInstallTraits } from '#shared/core/identity/install-traits.ts'
+import { createKeyPhones } from '#shared/core/identity/key-phones.ts'
 import { toInitialParameters } from '#shared/core/identity/parameters.ts'
 import type { AcceptedEvent } from '#shared/core/telemetry/event-batch.ts'
 
@@ -29,9 +30,13 @@ export function createPhoneWalk(
   const links = new Map<string, DecidedLink>()
   const firsts = new Map<string, NewInstall>()
   const holders = new Map<string, Set<string>>()
-  const holdersOf = (key: string): Holders => {
-    const count = countOf(key)
-    return count === null ? { installs: [...(holders.get(key) ?? [])] } : { count }
+  const holdersOf = (keyed: KeyedTraits): Holders => {
+    const count = countOf(keyed.key)
+    if (count !== null) return { count, phones: null }
+    const installs = [...(holders.get(keyed.key) ?? [])]
+    const known = createKeyPhones(keyed)
+    for (const deviceId of installs) known.add(links.get(deviceId))
+    return { count: installs.length, phones: known.phones }
   }
   return {
     links,
@@ -48,7 +53,7 @@ export function createPhoneWalk(
         const install = { tenantId, deviceId, traits, streamOffset, receivedAtMs }
         firsts.set(deviceId, install)
         const candidates = findCandidates(traits, {
-          holdersOf: ({ key }) => holdersOf(key),
+          holdersOf,
           linkOf: (id) => links.get(id),
           firstTraitsOf: (id) => firsts.get(id)?.traits,
         })

@@ -16,8 +16,8 @@ import { makePlayAccount, makePlayToken } from '../attestation/make-play-token.t
 
 const root = { key: makeKey(), name: 'Test Android root' }
 const appleRoot = { key: makeKey('P-384'), name: 'Test Apple root' }
-export const phone = makePhone(root)
-export const play = makePlayAccount()
+const phone = makePhone(root)
+const play = makePlayAccount()
 
 export const testRoots: AttestationRoots = {
   keyAttestation: [toRootKey(root)],

@@ -45,16 +45,16 @@ export function spawnService(
   program: string,
   env: Record<string, string>,
   nodeOptions: readonly string[] = [],
+  args: readonly string[] = [],
 ): ChildProcess {
-  return spawn(process.execPath, [...nodeOptions, `services/${program}`], {
+  return spawn(process.execPath, [...nodeOptions, `services/${program}`, ...args], {
     cwd: projectDir,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...nodeEnv(), PARENT_PID: String(process.pid), ...env },
   })
 }
 
-export const hasEnded = (child: ChildProcess) =>
-  child.exitCode !== null || child.signalCode !== null
+const hasEnded = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null
 
 /** Sends SIGKILL unless it has ended, and waits for its end. */
 export async function killChild(child: ChildProcess): Promise<void> {

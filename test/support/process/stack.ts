@@ -23,7 +23,8 @@ import type { ServiceName } from '../../../deploy/local/stack/settings.ts'
 import type { ChildName, DemoTenant } from '../../../deploy/local/stack/state-files.ts'
 
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
-const READY_LIMIT_MS = 100_000
+/** Against a hang only: on a loaded machine a start takes minutes. */
+const READY_LIMIT_MS = 580_000
 
 /** stack.json of a stack that runs all its parts itself. */
 export type StackFacts = Record<ChildName, string> & {

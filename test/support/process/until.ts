@@ -4,14 +4,18 @@ import { setTimeout as pause } from 'node:timers/promises'
 /** Between two checks: a share of the time waited, as a check can cost more than the work itself. */
 const pauseMs = { least: 10, most: 100, share: 0.05 }
 
+/** Against a hang only: a loaded machine takes minutes. */
+export const patientMs = 580_000
+
 /**
+ * @param limitMs against a hang only
  * @returns the first truthy result of `condition`
  * @throws the last error of `condition` at the time limit
  */
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,
-  limitMs = 120_000,
+  limitMs = patientMs,
 ): Promise<NonNullable<T>> {
   const begunMs = performance.now()
   const deadline = begunMs + limitMs

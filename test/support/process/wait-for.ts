@@ -3,4 +3,4 @@ import { vi } from 'vitest'
 
 /** Checks fifty times a second; throws the last failure when the time is over. */
 export const waitFor = (check: () => Promise<void> | void): Promise<void> =>
-  vi.waitFor(check, { timeout: 45_000, interval: 20 })
+  vi.waitFor(check, { timeout: 120_000, interval: 20 })

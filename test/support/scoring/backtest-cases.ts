@@ -182,10 +182,10 @@ function byCategory<Value>(make: (category: Category) => Value): Record<Category
   return Object.fromEntries(categories.map((one) => [one, make(one)])) as Record<Category, Value>
 }
 
-export const versions = ['4.2.0', '4.2.1', '4.20.0', '4.2.*', '4.2.', '', 'β.1', "4'\\2"]
-export const platforms = ['android', 'Android', 'iOS', 'ios', 'İOS', 'ΑΣ', 'K', '']
+const versions = ['4.2.0', '4.2.1', '4.20.0', '4.2.*', '4.2.', '', 'β.1', "4'\\2"]
+const platforms = ['android', 'Android', 'iOS', 'ios', 'İOS', 'ΑΣ', 'K', '']
 /** Around the ends of suppressions. */
-export const instantsMs = [-1, 0, 1].map((ms) => Date.UTC(2026, 2, 1, 9, 30) + ms)
+const instantsMs = [-1, 0, 1].map((ms) => Date.UTC(2026, 2, 1, 9, 30) + ms)
 
 /** Events that ingest accepts. */
 export const anyEvent: fc.Arbitrary<EventFacts> = fc

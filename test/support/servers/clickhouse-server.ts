@@ -45,6 +45,8 @@ export async function startClickhouse(
     isIsolated?: boolean
     /** As one of several shards. */
     shards?: EngineShards
+    /** The folder in which its command is given; this process's own by default. */
+    workingDir?: string
   } = {},
 ): Promise<TestClickhouse> {
   const path = options.path ?? mkdtempSync(join(tmpdir(), 'clickhouse-'))
@@ -63,6 +65,7 @@ export async function startClickhouse(
   const [command, ...args] = options.isIsolated ? isolate(own, place) : own
   const server = spawn(command!, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
+    cwd: options.workingDir,
     env: {
       ...process.env,
       CLICKHOUSE_PASSWORD: password,

@@ -22,8 +22,9 @@ export const hostilePostgres: Readonly<Record<string, string>> = {
   exit_on_error: 'on',
 }
 
+const { idle_session_timeout: _, ...behindPooler } = hostilePostgres
 /** The same behind a pooler: how long it keeps a connection to the server is its own. */
-export const { idle_session_timeout: _, ...hostileBehindPooler } = hostilePostgres
+export const hostileBehindPooler = behindPooler
 
 /** The statements that make settings the defaults of a database. */
 export const toDatabaseSettings = (

@@ -44,6 +44,7 @@ import {
 import { projectTenant } from '../../../shared/io/tenants/directory/tenant-directory.ts'
 import { startStaleSecretReporter } from '../../../shared/io/tenants/stale-secret-requests.ts'
 import { nodeEnv } from '../process/node-env.ts'
+import { sumOf } from '../process/read-metric.ts'
 import { until } from '../process/until.ts'
 import { startNats, type TestNats } from '../servers/nats/nats-server.ts'
 import { chooseAddresses } from '../servers/service-addresses.ts'
@@ -92,6 +93,8 @@ export type EdgeOptions = {
   /** Whether to wait until the edge may accept telemetry. */
   ready?: boolean
   wallMs?: () => number
+  /** The clock of leases and of time limits, which a test may slow down. */
+  monotonicMs?: () => number
   /** Wraps what verifies evidence, for example to hold it back. */
   wrapEvidence?: (verify: VerifyEvidence) => VerifyEvidence
   /** Replaces the service's own bound. */
@@ -256,7 +259,11 @@ async function readStored(nats: Nats): Promise<AcceptedEvent[]> {
 
 let edges = 0
 
-async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> {
+/** Starts an edge in this process. */
+export async function startEdge(
+  rig: Pick<EdgeRig, 'server' | 'masterKey'> & { nats: Pick<Nats, 'telemetryStreams'> },
+  options: EdgeOptions = {},
+): Promise<TestEdge> {
   const { length: telemetryStreams } = rig.nats.telemetryStreams
   const settings = { url: options.natsUrl ?? rig.server.urlOf('ingest'), telemetryStreams }
   const nats = await connectNats(settings, 'ingest', quietLog)
@@ -269,7 +276,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     log: quietLog,
     metrics,
     edgeId,
-    nowMs,
+    nowMs: options.monotonicMs ?? nowMs,
   })
   const staleSecretRequests = createStaleSecretRequests(metrics, nowMs)
   const reporter = startStaleSecretReporter({
@@ -329,7 +336,7 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
     challengeKeys: keys.challenges,
     evidence: { ...evidence, verifyEvidence: wrapEvidence(evidence.verifyEvidence) },
     newBatchId: () => `bat_${randomUUID()}`,
-    nowMs,
+    nowMs: options.monotonicMs ?? nowMs,
     wallMs,
     network: options.network ?? (() => null),
     trustedProxies: options.trustedProxies ?? [],
@@ -374,19 +381,6 @@ async function startEdge(rig: EdgeRig, options: EdgeOptions): Promise<TestEdge> 
   }
 }
 
-/** The sum of a metric's series with these labels. */
-export function sumOf(text: string, name: string, labels: Record<string, string>): number {
-  let sum = 0
-  for (const line of text.split('\n')) {
-    if (!line.startsWith(`${name}{`)) continue
-    const matches = Object.entries(labels).every(([key, value]) =>
-      line.includes(`${key}="${value}"`),
-    )
-    if (matches) sum += Number(line.slice(line.lastIndexOf(' ') + 1))
-  }
-  return sum
-}
-
 const projectDir = fileURLToPath(new URL('../../..', import.meta.url))
 
 async function spawnEdge(
@@ -411,17 +405,13 @@ async function spawnEdge(
   }
   child.stdout.on('data', keep)
   child.stderr.on('data', keep)
-  await until(
-    `the spawned edge answers ${path}`,
-    async () => {
-      if (child.exitCode !== null) throw new Error(`ingest ended at its start: ${output}`)
-      return fetch(`${internalUrl}/${path}`).then(
-        (response) => response.ok,
-        () => false,
-      )
-    },
-    20_000,
-  )
+  await until(`the spawned edge answers ${path}`, async () => {
+    if (child.exitCode !== null) throw new Error(`ingest ended at its start: ${output}`)
+    return fetch(`${internalUrl}/${path}`).then(
+      (response) => response.ok,
+      () => false,
+    )
+  })
   return { url, internalUrl, child, output: () => output }
 }
 
@@ -495,6 +485,17 @@ export async function send(
   })
   const parsed = (await response.json()) as Record<string, unknown>
   return { status: response.status, headers: response.headers, body: parsed }
+}
+
+/**
+ * Sends again as long as the edge judges nothing: after a stall of the machine it has no lease for
+ * a moment, and answers 503.
+ */
+export async function sendJudged(...parameters: Parameters<typeof send>): Promise<Answer> {
+  return until('the edge judges', async () => {
+    const answer = await send(...parameters)
+    return answer.status === 503 ? null : answer
+  })
 }
 
 let bodies = 0

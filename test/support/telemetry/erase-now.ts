@@ -3,12 +3,13 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { erasuresWaitingMax } from '#shared/core/base/limits/tenants.ts'
 import { unavailable } from '#shared/core/http/problem.ts'
+import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import {
   type ErasureReceipt,
   findErasure,
   requestErasure,
 } from '#shared/io/erasure/erasure-job-store.ts'
-import { createErasureStore } from '#shared/io/erasure/erasure-store.ts'
+import { createErasureStore, type ErasureStore } from '#shared/io/erasure/erasure-store.ts'
 import type { ErasureSubject } from '#shared/io/erasure/erasure-subject.ts'
 import { createSealer } from '#shared/io/keys/console-keys.ts'
 import { createEdgeKeys, toEdgeKeyTexts } from '#shared/io/keys/edge-keys.ts'
@@ -28,13 +29,20 @@ export const erasureEdgeKeys = createEdgeKeys(toEdgeKeyTexts([masterKey]))
 
 type Of = Pick<ScorerRig, 'postgres' | 'clickhouse' | 'nats'>
 
-/** The job of one console on the stores of a rig. */
+/**
+ * The job of one console on the stores of a rig. It leaves the parts that mutations replaced to the
+ * server, which takes seconds to remove them; a test that reads files has the whole store.
+ */
 export function createTestErasures(rig: Of, more: Partial<ErasuresDeps> = {}): Erasures {
   return createErasures({
     postgres: rig.postgres,
-    locks: { holders: rig.postgres, work: rig.postgres },
+    leases: { renewals: rig.postgres, work: rig.postgres },
     sealer: erasureSealer,
-    store: createErasureStore(rig.clickhouse),
+    clickhouse: rig.clickhouse,
+    createStore: (clickhouse) => ({
+      ...createErasureStore(clickhouse),
+      dropOldParts: async () => 0,
+    }),
     findNats: () => rig.nats,
     log: testLog,
     metrics: createMetrics('test'),
@@ -42,6 +50,23 @@ export function createTestErasures(rig: Of, more: Partial<ErasuresDeps> = {}): E
     wallMs: Date.now,
     ...more,
   })
+}
+
+/**
+ * For tests of what is around an erasure of a subject without rows: it searches, and spares the
+ * mutations of some thirty tables.
+ */
+export function createReadingStore(clickhouse: Clickhouse): ErasureStore {
+  const nothing = async () => undefined
+  return {
+    ...createErasureStore(clickhouse),
+    eraseRows: nothing,
+    eraseExpectedAlerts: nothing,
+    eraseReplicas: nothing,
+    rebuild: nothing,
+    forgetHourlyCounts: nothing,
+    dropOldParts: async () => 0,
+  }
 }
 
 /** Requests an erasure. @returns its id */

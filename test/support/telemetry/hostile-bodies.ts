@@ -30,6 +30,6 @@ export const hostileBodies: [string, Buffer][] = [
 ]
 
 /** A text with every character as an escape. */
-export function escapeAll(text: string): string {
+function escapeAll(text: string): string {
   return [...text].map((one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')
 }

@@ -39,9 +39,6 @@ export async function startListRig(
   const deps = {
     ...console.deps,
     adminToken,
-    listUnknownSignals: async () => [],
-    countRecentNames: async () => 0,
-    countLeftOut: async () => ({ events: 0, values: 0 }),
   }
   const app = await createConsoleApp(deps, { log: testLog, metrics: createMetrics('console') })
   const both = [await edges.startEdge(options), await edges.startEdge({ ...options, wallMs })]

@@ -202,7 +202,7 @@ function walk(sent: readonly Sent[]): Pick<OrderedStream, 'told' | 'registration
   return { told, registrations, replays }
 }
 
-export const nameOf = ({ tenantId, deviceId, nonce }: EventFacts): string =>
+const nameOf = ({ tenantId, deviceId, nonce }: EventFacts): string =>
   `${tenantId} ${deviceId} ${nonce}`
 type SentEvent = Extract<Sent, { kind: 'event' }>
 const isReplay = (copy: SentEvent, first: SentEvent) =>

@@ -119,7 +119,7 @@ describe('a prevalence spike', () => {
             expect(found.prevalence - prevalence).toBeGreaterThanOrEqual(0.05)
         }
       }),
-      { numRuns: 5_000 },
+      { numRuns: 1_000 },
     )
   })
 })

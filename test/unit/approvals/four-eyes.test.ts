@@ -3,15 +3,20 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { describeProposal, type TypedProposal } from '#shared/core/approvals/describe-proposal.ts'
 import {
+  canChange,
   guardedKinds,
+  isWideEntry,
   isWithinMargin,
   mayApprove,
   needsApproval,
   proposalStates,
+  shortensRetention,
 } from '#shared/core/approvals/four-eyes.ts'
+import type { ListKind } from '#shared/core/lists/list-entry.ts'
 import { leastRoleOf } from '#shared/core/operators/roles.ts'
 import { toBacktestHash } from '#shared/core/policies/backtest-summary.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
+import { apiKeyScopes } from '#shared/core/tenants/api-key-scopes.ts'
 
 describe('an approval', () => {
   it('is needed for everything but small bulk changes, and for nothing without the setting', () => {
@@ -50,7 +55,35 @@ describe('an approval', () => {
       bulk: 'analyst',
       bulk_undo: 'analyst',
       four_eyes: 'admin',
+      api_key: 'admin',
+      retention: 'admin',
+      wide_list_entry: 'analyst',
+      suspension: 'admin',
+      shared_secret: 'admin',
     })
+  })
+})
+
+describe('an effect', () => {
+  it('is data that is kept for a shorter time, of any kind', () => {
+    const before = { events: 400, alerts: null, deliveries: 30 }
+    expect(shortensRetention(before, before)).toBe(false)
+    expect(shortensRetention(before, { ...before, events: null, deliveries: 31 })).toBe(false)
+    expect(shortensRetention(before, { ...before, alerts: 36_500 })).toBe(true)
+    expect(shortensRetention(before, { ...before, events: null, deliveries: 29 })).toBe(true)
+  })
+
+  it('is a list entry that decides on many people', () => {
+    const wide = (kind: ListKind, id: string) => isWideEntry({ kind, id })
+    expect([wide('country', 'DE'), wide('asn', 'AS64500')]).toEqual([true, true])
+    expect([wide('device', 'a/8'), wide('user', 'u')]).toEqual([false, false])
+    const networks = ['8.8.0.0/16', '8.8.8.8', '8.8.8.0/24', '2001:db8::/32', '2001:db8::1']
+    expect(networks.filter((id) => wide('network', id))).toEqual([])
+    expect([wide('network', '8.8.0.0/15'), wide('network', '2a00::/31')]).toEqual([true, true])
+  })
+
+  it('is a key that changes something', () => {
+    expect(apiKeyScopes.filter((scope) => !canChange([scope]))).toEqual(['read'])
   })
 })
 
@@ -59,10 +92,10 @@ describe('a proposal', () => {
     [
       {
         kind: 'rotation',
-        parameters: { hmac: true, webhook: true, api_key: true, webhook_overlap_seconds: 5_400 },
+        parameters: { hmac: true, webhook: true, api_key: true },
         base: { hmac_secret: null, webhook_secret: null, api_key: null },
       },
-      'Rotate the HMAC secret, the webhook secret and the API key. The old webhook secret signs for 1.5 hours more.',
+      'Rotate the HMAC secret, the webhook secret and the API key. The old ones end at once.',
     ],
     [
       {

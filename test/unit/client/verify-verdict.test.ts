@@ -6,7 +6,7 @@ import { createHmac, createPrivateKey, generateKeyPairSync, sign } from 'node:cr
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { toVerdictJwk, type VerdictJwk } from '#shared/core/verdicts/verdict-keys.ts'
+import type { VerdictJwk } from '#shared/core/verdicts/verdict-keys.ts'
 import {
   createVerdictSigner,
   noAttestation,
@@ -222,7 +222,7 @@ describe('a token that is not believed', () => {
     expect(await faultOf(forge(head, { ...claims, aud: ['acme', 'evil'] }))).toBe('malformed')
   })
 
-  it('in ten thousand mutations of one: none is accepted', async () => {
+  it('in two thousand mutations of one: none is accepted', async () => {
     const random = createRandom(seed, 'verdict mutations')
     const pick = (count: number) => random.int(0, count - 1)
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
@@ -265,7 +265,7 @@ describe('a token that is not believed', () => {
     let tried = 0
     // Of the last letter of the signature four bits are no part of it.
     const tails = [...alphabet].map((letter) => token.slice(0, -1) + letter)
-    for (const text of [...tails, ...Array.from({ length: 10_000 }, mutate)]) {
+    for (const text of [...tails, ...Array.from({ length: 2_000 }, mutate)]) {
       if (text === token) continue
       tried++
       const result = await verifyVerdict(text, question).catch((error: Error) => {
@@ -275,7 +275,7 @@ describe('a token that is not believed', () => {
       if (result !== null) accepted++
     }
     expect(accepted).toBe(0)
-    expect(tried).toBeGreaterThan(9_500)
+    expect(tried).toBeGreaterThan(1_900)
   })
 })
 
@@ -439,13 +439,5 @@ describe('a mistake of the caller', () => {
       expect(error).toBeInstanceOf(TypeError)
       expect((error as Error).message).toMatch(message)
     }
-  })
-})
-
-describe('the thumbprint', () => {
-  it('of the key of RFC 7515 is that of RFC 7638', () => {
-    const { key } = present
-    expect(toVerdictJwk(key)).toEqual(present.jwk)
-    expect(present.jwk.kid).toMatch(/^[A-Za-z0-9_-]{43}$/)
   })
 })

@@ -23,6 +23,7 @@ describe('the bars of the waterfall', () => {
         expect(bars.map(({ from }) => from)).toEqual([0, ...bars.map(({ to }) => to)].slice(0, -1))
         expect(bars.at(-1)?.to ?? 0).toBe(score)
       }),
+      { numRuns: 50 },
     )
   })
 
@@ -44,6 +45,7 @@ describe('evidence as text', () => {
           expect(textsOf(evidence).join()).not.toMatch(/undefined|\[object/)
         }
       }),
+      { numRuns: 50 },
     )
   })
 
@@ -111,6 +113,7 @@ describe('evidence as text', () => {
           }
         }
       }),
+      { numRuns: 50 },
     )
   })
 

@@ -44,7 +44,6 @@ const claimed: FreshClaim = {
     state: 'on',
     url,
     sealedSecret: 'sealed:old',
-    sealedBefore: null,
     // Expired: these tests change what is read now, not what the claim read.
     signUntilMs: Number.NEGATIVE_INFINITY,
   },
@@ -314,7 +313,7 @@ test('a replay continues the attempt numbers and has its full schedule again', a
 
 test('a test event is attempted once, and its failure does not count for the webhook', async () => {
   const noted: boolean[] = []
-  const { world, deliver } = play({ recordAttempt: (_tenant, _url, ok) => noted.push(ok) < 0 })
+  const { world, deliver } = play({ recordAttempt: (_tenant, _url, { ok }) => noted.push(ok) < 0 })
   const test = { ...claimed, event: 'webhook.test', attempts: 0 }
   expect(await deliver(test)).toMatchObject({ next: { state: 'delivered' }, health: { ok: true } })
   world.post = () => Promise.reject(new OutboundError('timeout', 'no answer'))
@@ -379,3 +378,19 @@ test.each([50, 51, 99, 150, 2_000, 12_000])(
     expect(extended).toEqual(latencyMs > 50 ? [2 * latencyMs] : [])
   },
 )
+
+test('a connection that comes when the time is over makes no negative timer', async () => {
+  const warnings: string[] = []
+  const onWarning = ({ name }: Error) => warnings.push(name)
+  process.on('warning', onWarning)
+  const { world, deps } = play()
+  const connect: AttemptDeps['connect'] = async (...args) => {
+    world.monotonicMs += webhookTimeoutMs + 1
+    return deps.connect(...args)
+  }
+  const held = { ...claimed, claimedUntilMs: Number.POSITIVE_INFINITY }
+  await attemptDelivery(held, { ...deps, connect }, createStopSignal())
+  await new Promise((resolve) => setImmediate(resolve))
+  process.off('warning', onWarning)
+  expect(warnings).toEqual([])
+})

@@ -71,7 +71,7 @@ test('no limit is exceeded and no permit leaks, in any order of acquire and rele
     give: fc.boolean(),
   })
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+    fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
       const limiter = createSendLimiter(limits)
       const held: { tenantId: string; retry: boolean; count: number }[] = []
       const sum = (of: (one: (typeof held)[number]) => boolean) =>

@@ -32,8 +32,10 @@ describe('compose.yaml', () => {
   test('passes every secret as a file, only to services that list it, and none as a value', () => {
     for (const [name, { environment = {}, secrets = [] }] of Object.entries(compose.services)) {
       for (const [variable, value] of Object.entries(environment)) {
-        if (variable.endsWith('_FILE')) expect(secrets, name).toContain(fileName(value))
-        else if (!variable.startsWith('PUBLIC_')) {
+        if (value.startsWith('/run/secrets/')) {
+          expect(variable, name).toMatch(/_FILE$/)
+          expect(secrets, name).toContain(fileName(value))
+        } else if (!variable.startsWith('PUBLIC_')) {
           expect(variable, name).not.toMatch(/_URL$|TOKEN|KEY|PASSWORD/)
         }
       }

@@ -8,6 +8,7 @@ import { judgeRights, toRunOptions } from '../../faults/image/container.ts'
 import { type ImageFacts, judgeContents } from '../../faults/image/image-contents.ts'
 import { readComposeFile } from '../../support/deploy/compose-file.ts'
 
+const deploy = join(import.meta.dirname, '../../../deploy')
 const { services } = readComposeFile()
 const ports = new Map([8080, 8081, 8082, 8083, 8084, 8090, 8091, 8092].map((n) => [`${n}`, n + 1]))
 const settings = { secretsDir: '/secrets', ports, isFirst: false }
@@ -27,7 +28,10 @@ describe('a container', () => {
       expect(options).toContain(option)
     }
     const files = services[name]!.secrets!.map((one) => `/secrets/${one}:/run/secrets/${one}:ro`)
-    expect([...options.matchAll(/--volume (\S+)/g)].map(([, file]) => file)).toEqual(files)
+    const own = (services[name]!.volumes ?? []).map((one) => one.replace('./', `${deploy}/`))
+    expect([...options.matchAll(/--volume (\S+)/g)].map(([, file]) => file).sort()).toEqual(
+      [...files, ...own].sort(),
+    )
     expect(toRunOptions(services[name]!, { ...settings, isFirst: true })).not.toContain('--init')
   })
 

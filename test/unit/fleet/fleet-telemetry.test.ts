@@ -6,6 +6,7 @@ import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { categories } from '#shared/core/signals/signal-definition.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import type { Telemetry } from '#shared/core/telemetry/submission.ts'
+import { readClientVerdict } from '#shared/core/telemetry/submission.ts'
 import { kinds } from '../../../deploy/fleet/phones/kinds.ts'
 import { makePlan, type PlanOptions } from '../../../deploy/fleet/phones/plan.ts'
 import { makePopulation } from '../../../deploy/fleet/phones/population.ts'
@@ -135,7 +136,7 @@ describe('bodies', () => {
     expect(forged.length).toBeGreaterThan(10)
     const far = parsed.filter((one) => {
       if (!one.ok) return true
-      const { rasp_score } = one.telemetry.scorer
+      const { rasp_score } = readClientVerdict(one.telemetry.scorer)
       return rasp_score > 0 && Math.abs(rasp_score - scoreOf(one.telemetry).score) > 7
     })
     expect(far).toEqual([])

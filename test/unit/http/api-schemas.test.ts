@@ -4,21 +4,15 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
-import { alertPageSchema, alertSchema } from '#shared/core/alerts/alert-schema.ts'
 import {
   alertsQuerySchema,
   deviceQuerySchema,
-  deviceSchema,
-  ingestResultSchema,
   problemSchema,
   submissionSchema,
 } from '#shared/core/http/api-schemas.ts'
-import { batchResultSchema } from '#shared/core/http/batch-schemas.ts'
 import { Problem, type ProblemBody } from '#shared/core/http/problem.ts'
 import { checkQuery, parseQuery } from '#shared/core/http/query-string.ts'
-import { reconciliationSchema } from '#shared/core/reconciliation/reconciliation-api.ts'
 import { flagCodes } from '#shared/core/signals/flag-codes.ts'
-import { signalListSchema } from '#shared/core/signals/signal-list.ts'
 import { findTenant } from '#shared/core/telemetry/body-scan.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
 import { describePublicApi } from '../../support/http/describe-public-api.ts'
@@ -117,6 +111,13 @@ describe('the query of the alert list', () => {
     ['__proto__', '1'],
     ['constructor', '1'],
     ['device_id[]', 'a'],
+    ...['-1', '1.5', '1e3', '9999999999999999'].map((seq) => ['after_seq', seq]),
+    ...['DEU', 'D', '49', ''].map((country) => ['country', country]),
+    ...['0', 'AS', '4294967296', '-1', '64500.5', 'ASN64500', ''].map((asn) => ['asn', asn]),
+    ...[
+      ...['203.0.113.7', '203.0.113.0/25', '203.0.113.7/24', '2001:db8::/49', '203.0.113/24'],
+      ...['::ffff:203.0.113.0/121', '10.0.0.0/33', 'AS64500', ''],
+    ].map((network) => ['network', network]),
   ])('rejects %s=%s and names it', (name, value) => {
     const faults = faultsOf(`?limit=10&${name}=${value}`.replace('limit=10&limit', 'limit'))
     expect(faults?.map((fault) => fault.path)).toEqual([name])
@@ -217,32 +218,10 @@ describe('the OpenAPI document', async () => {
     expect(document.paths!['/v1/rasp/ingest']!.servers).toBeDefined()
   })
 
-  test('has only references that resolve', () => {
-    const dangling: string[] = []
-    const visit = (node: unknown): void => {
-      if (typeof node !== 'object' || node === null) return
-      for (const [key, value] of Object.entries(node)) {
-        if (key === '$ref' && typeof value === 'string') {
-          const target = value
-            .replace('#/', '')
-            .split('/')
-            .reduce<Node | undefined>((at, part) => at?.[part], document)
-          if (target === undefined) dangling.push(value)
-        }
-        visit(value)
-      }
-    }
-    visit(document)
-    expect(dangling).toEqual([])
-  })
-
-  test('gives every operation a unique id, and every answer a description and headers', () => {
-    const ids = operations.map(({ operation }) => operation.operationId)
-    expect(new Set(ids).size).toBe(ids.length)
+  test('names the request in every answer, and when to come again', () => {
     for (const { section, operation } of operations) {
+      if (section === 'webhooks') continue
       for (const [status, response] of Object.entries(operation.responses!)) {
-        expect(response.description, `${operation.operationId} ${status}`).toBeTruthy()
-        if (section === 'webhooks') continue
         expect(response.headers).toHaveProperty('X-Request-Id')
         if (status === '429' || (status === '503' && !response.content!['application/json'])) {
           expect(response.headers).toHaveProperty('Retry-After')
@@ -275,25 +254,6 @@ describe('the OpenAPI document', async () => {
         }
       }
     }
-  })
-
-  test('has examples that match their schemas', () => {
-    const exampleOf = (path: string, method: string) =>
-      document.paths![path]![method]!.responses!['200']!.content!['application/json']!.example
-    const page = exampleOf('/v1/di/alerts', 'get')
-    expect(alertPageSchema.parse(page)).toEqual(page)
-    const device = exampleOf('/v1/di/devices/{device_id}', 'get')
-    expect(deviceSchema.parse(device)).toEqual(device)
-    const list = exampleOf('/v1/di/signals', 'get')
-    expect(signalListSchema.parse(list)).toEqual(list)
-    const reconciliation = exampleOf('/v1/di/ledger', 'get')
-    expect(reconciliationSchema.parse(reconciliation)).toEqual(reconciliation)
-    const result = exampleOf('/v1/rasp/ingest', 'post')
-    expect(ingestResultSchema.parse(result)).toEqual(result)
-    const batch = exampleOf('/v1/rasp/ingest/batch', 'post')
-    expect(batchResultSchema.parse(batch)).toEqual(batch)
-    const sent = document.webhooks!['risk.alert']!.post!.requestBody!.content!['application/json']!
-    expect(alertSchema.parse(sent.example)).toEqual(sent.example)
   })
 
   test('has an example of a submission that ingest accepts', () => {

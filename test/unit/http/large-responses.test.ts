@@ -5,7 +5,7 @@ import type { FastifyReply } from 'fastify'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { largeResponses } from '#shared/core/base/limits/rest-api.ts'
 import { unavailable } from '#shared/core/http/problem.ts'
-import { toProblem } from '#shared/io/http/http-server.ts'
+import { createOutageLog, toProblem } from '#shared/io/http/http-server.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createLargeResponses } from '../../../services/api/http/large-responses.ts'
@@ -87,6 +87,20 @@ it('a refusal at the limit is not logged as a failure each time', () => {
   expect(logged).toEqual([])
   toProblem(unavailable('No database.', new Error('away')), log)
   expect(logged).toEqual(['No database.'])
+})
+
+it('an outage is logged once for many requests, and each kind of it', () => {
+  const logged: string[] = []
+  const log = { error: (_: unknown, text: string) => logged.push(text) } as unknown as Log
+  const note = createOutageLog(log)
+  for (let n = 0; n < 1_000; n++) {
+    toProblem(unavailable('No database.', new Error('away')), log, note)
+    toProblem(unavailable('No engine.', new Error('away')), log, note)
+  }
+  expect(logged).toEqual(['No database.', 'No engine.'])
+  // A defect is logged each time.
+  for (const text of ['one', 'two']) toProblem(new Error(text), log, note)
+  expect(logged.slice(2)).toEqual(['a request failed', 'a request failed'])
 })
 
 describe('a long list as JSON', () => {

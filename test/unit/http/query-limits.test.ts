@@ -41,7 +41,7 @@ beforeEach(async () => {
     history: { findSmallDevice: findDevice },
     users: {},
     events: {},
-    alerts: {},
+    alerts: { listUncounted: async () => ({ alerts: [], next: null }) },
     policies: {},
     lists: {},
     labels: {},

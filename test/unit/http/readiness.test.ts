@@ -33,6 +33,12 @@ it('a check that the caller excludes is a warning; a stop cannot be excluded', a
   expect(await read('?exclude=postgres&exclude=__proto__')).toEqual(notReady)
   const warnings = { jobs: 'are late', clickhouse: 'refuses connections' }
   expect(await read('?exclude=nats&exclude=clickhouse')).toEqual({ status: 'ready', warnings })
+  const page = (await server.inject('/metrics')).body
+  expect(page.split('\n').filter((line) => line.startsWith('di_check_failing'))).toEqual([
+    'di_check_failing{check="postgres",service="test"} 0',
+    'di_check_failing{check="clickhouse",service="test"} 1',
+    'di_check_failing{check="jobs",service="test"} 1',
+  ])
   stopping = true
   expect(await read('?exclude=clickhouse&exclude=process')).toEqual({
     status: 'not_ready',

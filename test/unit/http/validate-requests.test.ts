@@ -15,7 +15,14 @@ server.withTypeProvider<ZodTypeProvider>().post(
   {
     schema: {
       params: z.object({ id: z.string().max(4, 'is too long') }),
-      querystring: z.strictObject({ limit: z.coerce.number().int().default(7) }),
+      querystring: z.strictObject({
+        limit: z.coerce.number().int().default(7),
+        label: z.string().optional(),
+        from: z.coerce.number().optional(),
+        to: z.coerce.number().optional(),
+        min_score: z.coerce.number().optional(),
+        max_score: z.coerce.number().optional(),
+      }),
       body: z.strictObject({
         tags: z.array(z.string('must be text')),
         rate: z.number().positive().lt(5).optional(),
@@ -46,12 +53,25 @@ it.each([
   ['limit=3&limit=3', 'limit', 'must be given only once'],
   ['lmit=3', 'lmit', 'is not a parameter of this call'],
   ['limit=%ff', 'limit', 'is not percent-encoded UTF-8'],
+  ['label=a%00b', 'label', 'must not contain the character U+0000'],
+  ['from=3&to=2', 'to', 'must not be before `from`'],
+  ['min_score=60&max_score=40', 'max_score', 'must not be below `min_score`'],
 ])('the query %s is rejected and its fault named', async (query, path, message) => {
   const answer = await call(`/things/a?${query}`)
   expect(answer).toMatchObject({ status: 400, code: 'invalid_query', errors: [{ path, message }] })
 })
 
+it('a range may be empty', async () => {
+  expect(await call('/things/a?from=2&to=2&min_score=40&max_score=40')).toMatchObject({
+    status: 200,
+  })
+})
+
 it('faults of the path and of the body are named', async () => {
+  expect(await call('/things/a%00')).toMatchObject({
+    code: 'invalid_path',
+    errors: [{ path: 'id', message: 'must not contain the character U+0000' }],
+  })
   expect(await call('/things/abcde')).toMatchObject({
     code: 'invalid_path',
     errors: [{ path: 'id', message: 'is too long' }],

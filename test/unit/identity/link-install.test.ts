@@ -1,6 +1,5 @@
 // Whether a new install is on a known phone.
 import { describe, expect, it } from 'vitest'
-import { phoneInstallsMax } from '#shared/core/base/limits/entities.ts'
 import type { InstallTraits } from '#shared/core/identity/comparison.ts'
 import { toKeys } from '#shared/core/identity/comparison.ts'
 import { learnParameters } from '#shared/core/identity/learn-parameters.ts'
@@ -71,16 +70,6 @@ describe('an install', () => {
     expect(link(equal, shop, { pixel: 15 }).link).toBeNull()
   })
 
-  it('is not linked by a constant identifier', () => {
-    const constant = { identifiers: { android_id: 'constant' }, users: [], network: null }
-    const other = { ...constant, hardware: 'nokia', setup: 'nokia de', bootAtMs: 9_000_000 }
-    const { link: found, identifiersShared } = link(other, [phone('p1', constant)], {
-      constant: 50_000,
-    })
-    expect(found).toBeNull()
-    expect(identifiersShared).toBe(false)
-  })
-
   it('is at most possibly on a phone whose identifiers are all other ones', () => {
     const replaced = { identifiers: { media_drm_id: 'drm-2', android_id: 'ssaid-2' } }
     expect(link(replaced, [phone('p1')]).link?.kind).not.toBe('linked')
@@ -103,17 +92,6 @@ describe('an install', () => {
 describe('copied identifiers', () => {
   const attacker = { hardware: 'nokia', setup: 'nokia de', network: 'office', users: ['eve'] }
 
-  it('of two phones join nothing', () => {
-    const phones = [
-      phone('p1'),
-      phone('p2', { ...attacker, identifiers: { media_drm_id: 'drm-2', android_id: 'ssaid-2' } }),
-    ]
-    const identifiers = { media_drm_id: 'drm-1', android_id: 'ssaid-2' }
-    const decision = link({ ...attacker, identifiers }, phones)
-    expect(decision.identifiersShared).toBe(true)
-    expect(decision.link?.kind).not.toBe('linked')
-  })
-
   it('of a phone with other hardware are noticed', () => {
     const { identifiersShared, link: found } = link({ ...attacker, bootAtMs: 1 }, [phone('p1')])
     expect(identifiersShared).toBe(true)
@@ -125,20 +103,6 @@ describe('copied identifiers', () => {
     const { identifiersShared, link: found } = link({}, phones, { 'drm-1': 2 })
     expect(identifiersShared).toBe(false)
     expect(found?.phoneId).toBe('p1')
-  })
-})
-
-describe('a phone of many installs', () => {
-  const crowd = (identifiers: Record<string, string>): KnownPhone => ({
-    phoneId: 'p1',
-    installs: Array.from({ length: phoneInstallsMax }, () => ({ ...base, identifiers })),
-    installCount: phoneInstallsMax,
-    possible: null,
-  })
-
-  it('grows by a strong identifier alone', () => {
-    expect(link({}, [crowd(base.identifiers)]).link?.kind).toBe('linked')
-    expect(link({ identifiers: {} }, [crowd({})]).link?.kind).toBe('possible')
   })
 })
 

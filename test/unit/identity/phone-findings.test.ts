@@ -16,6 +16,7 @@ const link: PhoneLink = {
   possible: null,
   confidence: 0.995,
   identifiersShared: false,
+  isCompared: true,
   installs: ['first'],
   parametersVersion: 0,
   streamOffset: 9,
@@ -31,7 +32,7 @@ const decide = (
 ) =>
   decideRisk({ ...event!, ...changed }, policy, {
     ...noRiskFeatures,
-    phone: { link, decided: null, deniedInstall: null, ...facts },
+    phone: { link, decided: null, hasDeniedInstall: false, ...facts },
   })
 const codesOf = ({ reasons }: { reasons: readonly Reason[] }) => reasons.map(({ code }) => code)
 const sumOf = ({ reasons }: { reasons: readonly Reason[] }) =>
@@ -53,18 +54,17 @@ describe('a linked install', () => {
   })
 
   it('of a denied phone is for review, and blocked only where the policy says so', () => {
-    const denied = decide({ deniedInstall: 'first' })
+    const denied = decide({ hasDeniedInstall: true })
     expect(denied).toMatchObject({
       action: 'REVIEW',
       riskScore: defaultPolicy.thresholds.review,
     })
     expect(sumOf(denied)).toBe(denied.riskScore)
-    expect(denied.reasons[0]).toMatchObject({
-      code: 'DENY_LISTED_PHONE',
-      evidence: { phone_id: 'phn_1', device_id: 'first' },
-    })
+    // The phone alone: the other install may be erased.
+    expect(denied.reasons[0]).toMatchObject({ code: 'DENY_LISTED_PHONE' })
+    expect(denied.reasons[0]!.evidence).toEqual({ phone_id: 'phn_1', confidence: 0.995 })
     const blocking = { ...defaultPolicy, correlationAloneMax: 'BLOCK' as const }
-    const blocked = decide({ deniedInstall: 'first' }, { policy: blocking })
+    const blocked = decide({ hasDeniedInstall: true }, { policy: blocking })
     const { block } = defaultPolicy.thresholds
     expect(blocked).toMatchObject({ action: 'BLOCK', riskScore: block })
     expect(sumOf(blocked)).toBe(block)
@@ -73,7 +73,7 @@ describe('a linked install', () => {
   it('of a denied phone keeps a higher decision', () => {
     const reasons: Reason[] = [{ code: 'ROOTED', weight: 95, evidence: {} }]
     const edge = { rasp_score: 95, rasp_action: 'BLOCK' as const, reasons }
-    const risk = decide({ deniedInstall: 'first' }, edge)
+    const risk = decide({ hasDeniedInstall: true }, edge)
     const { riskScore } = decide({}, edge)
     expect(riskScore).toBeGreaterThanOrEqual(95)
     expect(risk).toMatchObject({ action: 'BLOCK', riskScore })
@@ -83,7 +83,7 @@ describe('a linked install', () => {
 
   it('that is on the allow list stays allowed', () => {
     const reasons: Reason[] = [{ code: 'ALLOW_LISTED', weight: 0, evidence: {} }]
-    expect(decide({ deniedInstall: 'first' }, { reasons })).toMatchObject({
+    expect(decide({ hasDeniedInstall: true }, { reasons })).toMatchObject({
       action: 'ALLOW',
       riskScore: 0,
     })

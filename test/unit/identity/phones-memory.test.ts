@@ -14,13 +14,14 @@ const link: DecidedLink = {
   possible: null,
   confidence: 1,
   identifiersShared: false,
+  isCompared: true,
   installs: [],
   parametersVersion: 0,
   streamOffset: 1,
   receivedAtMs: 1_000,
   evidence: [],
 }
-const row = ['acme', 'a', 'phn_a', 'first', '', 0, 1, false, [], 0, 1, 1_000]
+const row = ['acme', 'a', 'phn_a', 'first', '', 0, 1, false, true, [], 0, 1, 1_000]
 
 /** A ClickHouse that has the link until it is erased, and what was asked of it. */
 function createFake() {

@@ -10,67 +10,27 @@ import { toEventId } from '#shared/core/base/ids.ts'
 import { hashIdentifier, hashIdentifiers } from '#shared/core/identity/sent-identifiers.ts'
 import { decodeBatch } from '#shared/core/telemetry/event-batch.ts'
 import { parseTelemetry } from '#shared/core/telemetry/parse-telemetry.ts'
-import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
-import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
+import { signBody } from '#shared/core/telemetry/signature.ts'
 import { decideClientBatch } from '../../../services/ingest/decide-client-batch.ts'
 import { type DecideDeps, decideSubmission } from '../../../services/ingest/decide-submission.ts'
 import { encodeBatch, toWaiterBytes } from '../../../services/ingest/group-commit.ts'
-import { decoyRoot, noInstalls } from '../../support/installs/install-roots.ts'
+import {
+  keyOf,
+  makeEdge,
+  makeEdgeTenant,
+  makeSubmission,
+} from '../../support/tenants/edge-tenant.ts'
 
 const key = createSecretKey(Buffer.alloc(32, 7))
-const secret = createSecretKey(Buffer.from('s'.repeat(43)))
-const tenant: Tenant = {
-  tenantId: 'acme',
-  environment: 'sandbox',
-  status: 'active',
-  epoch: 1,
-  key: secret,
-  retired: null,
-  policyVersion: 1,
-  policyHash: 'a'.repeat(32),
-  policy: {
-    hash: '',
-    thresholds: { review: 40, block: 75 },
-    score: () => ({ score: 0, action: 'ALLOW', reasons: [] }),
-  },
-  limiter: null,
-  byteLimiter: null,
-  undecidedShare: 0.25,
-  telemetryStream: 1,
-  ingestAnswer: 'full',
-  clientAddress: 'connection',
-  isAddressStored: false,
-  addressKey: key,
-  lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
-  fault: null,
-  ...noInstalls,
-}
-const edgeOf = (known: Tenant): DecideDeps => ({
-  findTenant: (tenantId) => (tenantId === 'acme' ? known : undefined),
-  leaseValid: () => true,
-  keysKnown: () => true,
-  mayWait: () => true,
-  shares: { note: () => undefined, take: () => 0 },
-  verify: verifySignature,
-  decoyKey: createSecretKey(Buffer.from('d'.repeat(43))),
-  decoyRoot,
-  nowMs: () => 0,
-  wallMs: () => 1_790_000_000_000,
-})
-const withKey = edgeOf(tenant)
-const withoutKey = edgeOf({ ...tenant, addressKey: null })
+const secret = keyOf('p')
+const tenant = makeEdgeTenant({ addressKey: key })
+const withKey = makeEdge(tenant)
+const withoutKey = makeEdge({ ...tenant, addressKey: null })
 
 /** In every hostile body; no hash has a dot. */
 const plain = 'imei.35-209900-176148-1'
 
-const rest = JSON.stringify({
-  tenant_id: 'acme',
-  device_id: 'd-1',
-  session_id: 's-1',
-  sdk_meta: { sdk_version: '4.2.0', platform: 'ios', batch_type: 'start' },
-  scorer: { rasp_score: -1, rasp_action: '', rasp_flags: [] },
-  signals: { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} },
-}).slice(1, -1)
+const rest = makeSubmission().slice(1, -1)
 const bodyWith = (device: string, name = '"device"') => Buffer.from(`{${rest},${name}:${device}}`)
 const manyOf = (count: number) => {
   const entries = Array.from({ length: count }, (_, n) => [`id_${n}`, `${plain}-${n}`])

@@ -9,11 +9,7 @@ import {
   findReplays,
   type Replay,
 } from '#shared/core/installs/replays.ts'
-import {
-  type AssertedEvent,
-  findReusedCounters,
-  toAssertion,
-} from '#shared/core/installs/reused-counters.ts'
+import { findReusedCounters, toAssertion } from '#shared/core/installs/reused-counters.ts'
 import {
   findJudgedIssuer,
   findSharedKey,
@@ -129,15 +125,6 @@ describe('a counter', () => {
       { seed, numRuns: 2_000 },
     )
     expect(reused).toBeGreaterThan(100)
-  })
-
-  it('is not reused by a copy of the same event', () => {
-    const one = { event: 1, atMs: 0, assertedKey: 1, counter: 5 }
-    const rows: AssertedEvent[] = [
-      { ...one, streamOffset: 1 },
-      { ...one, streamOffset: 2 },
-    ]
-    expect(findReusedCounters(rows, [rows[0]!, rows[1]!])).toEqual([null, null])
   })
 
   it('is read from the head of an event', () => {

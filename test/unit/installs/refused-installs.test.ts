@@ -2,7 +2,7 @@
  * The cost and content of a refusal beside an install token: whatever is wrong, it is two HMACs
  * over the body, no parse and one answer.
  */
-import { createSecretKey, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
 import {
   type InstallFacts,
@@ -10,39 +10,22 @@ import {
   toDeviceHash,
 } from '#shared/core/installs/install-token.ts'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
-import { noApps } from '#shared/io/tenants/directory/tenant-apps.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 import { decideSubmission } from '../../../services/ingest/decide-submission.ts'
 import { refusals } from '../../../services/ingest/refusals.ts'
 import { decoyRoot, installRoot } from '../../support/installs/install-roots.ts'
+import {
+  keyOf,
+  makeEdge,
+  makeEdgeTenant,
+  makeSubmission,
+} from '../../support/tenants/edge-tenant.ts'
 
-const keyOf = (letter: string) => createSecretKey(Buffer.from(letter.repeat(43)))
 const secret = 'p'.repeat(43)
-const noScore = { score: 0, action: 'ALLOW' as const, reasons: [] }
-const acme: Tenant = {
-  tenantId: 'acme',
-  environment: 'live',
-  status: 'active',
-  epoch: 1,
-  key: keyOf('p'),
+const acme = makeEdgeTenant({
   retired: { key: keyOf('r'), last4: 'rrrr' },
   installRoots: [installRoot(2), installRoot(1)],
-  sharedSecretOff: false,
-  ingestAnswer: 'full',
-  clientAddress: 'connection',
-  isAddressStored: false,
-  addressKey: null,
-  apps: noApps,
-  policyVersion: 1,
-  policyHash: 'a'.repeat(32),
-  policy: { hash: '', thresholds: { review: 40, block: 75 }, score: () => noScore },
-  limiter: null,
-  byteLimiter: null,
-  undecidedShare: 0.25,
-  telemetryStream: 1,
-  lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
-  fault: null,
-}
+})
 const nowMs = 1_790_000_000_000
 const facts: InstallFacts = {
   t: 'acme',
@@ -58,14 +41,7 @@ const facts: InstallFacts = {
   iat: nowMs,
   exp: nowMs + 1,
 }
-const body = JSON.stringify({
-  tenant_id: 'acme',
-  device_id: 'd',
-  session_id: 's',
-  sdk_meta: { sdk_version: '4.2.0', platform: 'ios', batch_type: 'start' },
-  scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
-  signals: { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} },
-})
+const body = makeSubmission()
 const unknownBody = body.replace('acme', 'nobo')
 const otherDevice = body.replace('"d"', '"e"')
 const mine = makeInstallToken(installRoot(1), facts)
@@ -83,21 +59,15 @@ function decide(tenant: Tenant, sent: Sent, { keysKnown = true, leaseValid = tru
   const parse = vi.spyOn(JSON, 'parse')
   try {
     const credentials = { signature: signBody(text, key), install: token }
-    const decision = decideSubmission(Buffer.from(text), credentials, {
-      findTenant: (tenantId) => (tenantId === 'acme' ? tenant : undefined),
+    const edge = makeEdge(tenant, {
       leaseValid: () => leaseValid,
       keysKnown: () => keysKnown,
-      mayWait: () => true,
-      shares: { note: () => undefined, take: () => 0 },
       verify: (bytes, header, used) => {
         keys.push(used)
         return verifySignature(bytes, header, used)
       },
-      decoyKey: keyOf('d'),
-      decoyRoot,
-      nowMs: () => 0,
-      wallMs: () => nowMs,
     })
+    const decision = decideSubmission(Buffer.from(text), credentials, edge)
     return { decision, keys, parses: parse.mock.calls.length }
   } finally {
     parse.mockRestore()

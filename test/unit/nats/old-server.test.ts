@@ -31,7 +31,12 @@ it.each([
   onTestFinished(link.close)
   await link.opened
   expect(link.fault()).toBe(fault)
-  const migration = migrateStreams(settings, { log, limitMs: 5_000 })
+  const migration = migrateStreams(settings, {
+    log,
+    limitMs: 5_000,
+    hadStreams: false,
+    mayBeNew: false,
+  })
   await expect(migration).rejects.toThrow(`NATS ${fault}`)
 })
 

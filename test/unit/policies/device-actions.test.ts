@@ -5,9 +5,8 @@ import { checkPolicy } from '#shared/core/policies/policy-check.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { context } from '../../support/scoring/any-policy.ts'
-import { addressedDevices } from '../../support/scoring/devices/addressed.ts'
 import { attacks } from '../../support/scoring/devices/attacks.ts'
-import { attestedDevices } from '../../support/scoring/devices/attested.ts'
+import { addressedDevices, attestedDevices } from '../../support/scoring/devices/attested.ts'
 import {
   type DeviceRow,
   presetOrder,

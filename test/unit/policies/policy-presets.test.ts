@@ -74,7 +74,7 @@ describe('network and ecosystem alone', () => {
         fc.property(anySignals, ({ ecosystem, network }) => {
           expect(score(signalsOf({ ecosystem, network }), context).action).not.toBe('BLOCK')
         }),
-        { numRuns: 1_000 },
+        { numRuns: 300 },
       )
     },
   )
@@ -98,7 +98,7 @@ describe('network and ecosystem alone', () => {
         })
         expect(score(signals, context).action).not.toBe('BLOCK')
       }),
-      { numRuns: 1_000 },
+      { numRuns: 300 },
     )
   })
 
@@ -166,7 +166,7 @@ describe('permissive', () => {
         expect(ours.score).toBe(theirs.score)
         expect(ours.action).toBe(theirs.action === 'BLOCK' ? 'REVIEW' : 'ALLOW')
       }),
-      { numRuns: 1_000 },
+      { numRuns: 300 },
     )
   })
 })

@@ -28,7 +28,7 @@ it('a console that never replicated shows an age since its start', async () => {
   let wallMs = 1_000_000
   const replication = createReplication({
     postgres,
-    locks: { holders: postgres, work: postgres },
+    leases: { renewals: postgres, work: postgres },
     clickhouse: {} as Clickhouse,
     log: testLog,
     metrics,
@@ -63,6 +63,7 @@ it('the oldest due delivery gets older with every sweep that fails, also before 
       return isAway ? away() : [{ tenantId: 't', retry: false, overdueMs: 7_000 }]
     },
     countDue: async () => 1,
+    findFailing: async () => [],
     wake: () => undefined,
     everyMs: 1,
     monotonicMs: () => nowMs,

@@ -1,5 +1,5 @@
 // Which replica of a shard gets a request. Real engines fail over in
-// test/integration/clickhouse/shards.test.ts.
+// test/long/clickhouse/shards.test.ts.
 import { Readable } from 'node:stream'
 import { ClickHouseError } from '@clickhouse/client'
 import { expect, it } from 'vitest'

@@ -17,7 +17,7 @@ import { seed } from '../../support/process/seed.ts'
 
 const { literals, builders } = readExpressions()
 /** Recorded expressions that are judged again in each run, others with another seed. */
-const judgedAgain = 12
+const judgedAgain = 3
 
 it('the sources have regular expressions, and recheck detects a bad one', () => {
   expect(literals.size).toBeGreaterThan(50)

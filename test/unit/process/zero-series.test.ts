@@ -96,7 +96,7 @@ async function readSeriesAtStart(): Promise<Series[]> {
   const postgres = {} as Postgres
   const clickhouse = {} as Clickhouse
   const findNats = () => null
-  const locks = { holders: postgres, work: postgres }
+  const leases = { renewals: postgres, work: postgres }
 
   const backlog = {
     waiting: () => ({ events: 0, bytes: 0 }),
@@ -110,7 +110,7 @@ async function readSeriesAtStart(): Promise<Series[]> {
   createScorerObserver(metrics, nowMs)
   createStreamOffsetsReader({ ...shared, nats, stream, clickhouse, postgres })
   createTenantProjection({ ...shared, findNats, sealer, postgres })
-  createRemovals({ ...shared, findNats, sealer, postgres, clickhouse, locks })
+  createRemovals({ ...shared, findNats, sealer, postgres, clickhouse, leases })
 
   const found = await metrics.registry.getMetricsAsJSON()
   await directory.close()

@@ -1,13 +1,12 @@
 // What ingest passes to the scorer beside the signals, and that it stores the exact time that it
 // scored by.
-import { createSecretKey } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { ListedConnection } from '#shared/core/lists/list-entry.ts'
 import { parseAddress } from '#shared/core/network/address.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import type { Reason } from '#shared/core/scoring/score.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
-import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
+import { signBody } from '#shared/core/telemetry/signature.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 import { createDirectoryLists } from '#shared/io/tenants/directory/tenant-lists.ts'
 import {
@@ -16,10 +15,10 @@ import {
   decideSubmission,
   decideVerified,
 } from '../../../services/ingest/decide-submission.ts'
-import { decoyRoot, noInstalls } from '../../support/installs/install-roots.ts'
 import { signalsOf } from '../../support/scoring/any-policy.ts'
+import { keyOf, makeEdge, makeEdgeTenant } from '../../support/tenants/edge-tenant.ts'
 
-const key = createSecretKey(Buffer.from('k'.repeat(43)))
+const key = keyOf('k')
 const endMs = Date.UTC(2026, 5, 1)
 
 const policy = {
@@ -35,47 +34,14 @@ const policy = {
   ],
 }
 
-const tenant: Tenant = {
-  tenantId: 'acme',
-  environment: 'live',
-  status: 'active',
-  epoch: 1,
+const tenant = makeEdgeTenant({
   key,
-  retired: null,
-  policyVersion: 1,
-  policyHash: 'a'.repeat(32),
-  policy: {
-    hash: 'a'.repeat(32),
-    thresholds: policy.thresholds,
-    score: compilePolicy(policy),
-  },
-  limiter: null,
-  byteLimiter: null,
-  undecidedShare: 0.25,
-  telemetryStream: 1,
-  ingestAnswer: 'full',
-  clientAddress: 'connection',
-  isAddressStored: false,
-  addressKey: null,
-  lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
-  fault: null,
-  ...noInstalls,
-}
+  policy: { hash: '', thresholds: policy.thresholds, score: compilePolicy(policy) },
+})
 
 function depsOf(own: Tenant, atMs: number): DecideDeps {
   let wallMs = atMs
-  return {
-    findTenant: () => own,
-    leaseValid: () => true,
-    keysKnown: () => true,
-    mayWait: () => true,
-    shares: { note: () => undefined, take: () => 0 },
-    verify: verifySignature,
-    decoyKey: key,
-    decoyRoot,
-    nowMs: () => 0,
-    wallMs: () => wallMs++,
-  }
+  return makeEdge(own, { wallMs: () => wallMs++ })
 }
 
 /**

@@ -24,28 +24,6 @@ function changed(change: Partial<Policy>): Policy {
   return { ...balancedPolicy, ...change }
 }
 
-describe('groups', () => {
-  it('count signals of one fact up to their cap, and the rest of the category in addition', () => {
-    const unlocked = { bootloader_unlocked: true, verified_boot_state: 'UNVERIFIED' }
-    expect(scoreBy(balancedPolicy, { root: unlocked }).score).toBe(30)
-    expect(scoreBy(balancedPolicy, { root: { ...unlocked, su_binary: true } }).score).toBe(70)
-  })
-
-  it('are in the evidence of each flag that they limit, once', () => {
-    const root = { bootloader_unlocked: true, verified_boot_state: 'UNVERIFIED', custom_rom: true }
-    const group = ['root.bootloader_unlocked', 'root.custom_rom', 'root.verified_boot_state']
-    const caps = [{ category: 'root', group, cap: 30, sum: 48 }]
-    expect(scoreBy(balancedPolicy, { root }).reasons).toEqual([
-      {
-        code: 'BOOTLOADER_UNLOCKED',
-        weight: 25,
-        evidence: { signals: ['root.bootloader_unlocked', 'root.verified_boot_state'], caps },
-      },
-      { code: 'SYSTEM_MODIFIED', weight: 5, evidence: { signals: ['root.custom_rom'], caps } },
-    ])
-  })
-})
-
 describe('strong evidence', () => {
   const light = changed({
     floors: [],
@@ -99,16 +77,6 @@ describe('strong evidence', () => {
 })
 
 describe('halving', () => {
-  it('halves root on a confirmed emulator and names the confirming signals', () => {
-    const signals = { root: { su_binary: true }, emulator: { is_emulator: true } }
-    expect(scoreBy(balancedPolicy, signals).score).toBe(65)
-    expect(evidenceOf(balancedPolicy, signals, 'ROOTED')).toEqual({
-      code: 'ROOTED',
-      weight: 20,
-      evidence: { signals: ['root.su_binary'], halved_by: ['emulator.is_emulator'] },
-    })
-  })
-
   it('applies several rules, each to its category', () => {
     const policy = changed({
       halving: [
@@ -158,24 +126,6 @@ describe('halving', () => {
     const both = { root: { su_binary: true }, emulator: { is_emulator: true, cloud_phone: true } }
     expect(scoreBy(capped, both).score).toBe(85)
     expect(evidenceOf(capped, both, 'ROOTED')?.evidence).toEqual({ signals: ['root.su_binary'] })
-  })
-})
-
-describe('a flag without remaining points', () => {
-  it('stays among the reasons with a weight of 0 and names the limit', () => {
-    const signals = {
-      debugger: { frida_detected: true, native_hooks: true },
-      tamper: { signature_mismatch: true },
-      network: { vpn_active: true },
-    }
-    expect(evidenceOf(balancedPolicy, signals, 'VPN_SUSPECTED')).toEqual({
-      code: 'VPN_SUSPECTED',
-      weight: 0,
-      evidence: {
-        signals: ['network.vpn_active'],
-        caps: [{ category: 'all', cap: 100, sum: 173 }],
-      },
-    })
   })
 })
 
@@ -230,7 +180,7 @@ describe('the explanation', () => {
         expect(explanation.total).toBe(Math.min(100, sum) + (explanation.missing?.points ?? 0))
         expect(score).toBe(explanation.floor?.score ?? explanation.total)
       }),
-      { numRuns: 700 },
+      { numRuns: 250 },
     )
   })
 

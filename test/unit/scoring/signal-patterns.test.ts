@@ -31,13 +31,13 @@ describe('a pattern', () => {
   it('scores as its event does under every policy that it supports', () => {
     process.stdout.write(`patterns seed ${seed}\n`)
     const context = { sdkVersion: '4.2.1', platform: 'ios', receivedAtMs: Date.UTC(2026, 2, 1) }
-    const events = fc.sample(anyEvent, { seed, numRuns: 600 }).map(({ signals, serverSignals }) => {
+    const events = fc.sample(anyEvent, { seed, numRuns: 300 }).map(({ signals, serverSignals }) => {
       const all = signalsOf(signals!)
       return { all, server: serverSignals, pattern: toSignalPattern(all, serverSignals) }
     })
     const policies = [
       ...Object.values(presets),
-      ...fc.sample(anyWholePolicy, { seed, numRuns: 30 }),
+      ...fc.sample(anyWholePolicy, { seed, numRuns: 15 }),
     ]
     let enough = 0
     for (const policy of policies) {
@@ -103,7 +103,7 @@ describe('a pattern', () => {
   it('is one for all events with one key', () => {
     const idOf = new Map<string, string>()
     let shared = 0
-    for (const { signals, serverSignals } of fc.sample(anyEvent, { seed, numRuns: 6_000 })) {
+    for (const { signals, serverSignals } of fc.sample(anyEvent, { seed, numRuns: 3_000 })) {
       const all = signalsOf(signals!)
       const key = toPatternKey(all, serverSignals)
       if (key === null) continue
@@ -112,7 +112,7 @@ describe('a pattern', () => {
       expect(idOf.get(key) ?? id).toBe(id)
       idOf.set(key, id)
     }
-    expect(shared).toBeGreaterThan(10)
+    expect(shared).toBeGreaterThan(2)
     const long = { tamper: { pi_device_verdict: new Array<string>(600).fill('x') } }
     expect(toPatternKey(signalsOf(long))).toBeNull()
   })

@@ -1,16 +1,24 @@
 // Admission: every read submission is decided once and in order, as soon as there is capacity, and
-// decisions never fill a whole turn of the event loop.
+// decisions never fill a whole turn of the event loop. Under overload the newest come first, and
+// what has waited too long is refused without being decided.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Arrival, createAdmission } from '../../../services/ingest/admission.ts'
 
 type Named = Arrival & { name: string }
 
-const limits = { scoringSliceMs: 10, queuedRequestsMax: 4, queuedBytesMax: 1_000 }
+const limits = {
+  scoringSliceMs: 10,
+  queuedRequestsMax: 4,
+  queuedBytesMax: 1_000,
+  queuedMsMax: 1_000,
+  newestFirstMs: 250,
+}
 
 /** An admission with its own clock, event loop and capacity. */
 function createBench(options: { limits?: Partial<typeof limits>; decisionMs?: number } = {}) {
   const decided: string[] = []
+  const refused: string[] = []
   const deferred: (() => void)[] = []
   const later: { run: () => void; ms: number }[] = []
   const bench = { nowMs: 0, capacity: Number.POSITIVE_INFINITY }
@@ -20,6 +28,7 @@ function createBench(options: { limits?: Partial<typeof limits>; decisionMs?: nu
       bench.capacity--
       bench.nowMs += options.decisionMs ?? 1
     },
+    refuse: ({ name }) => refused.push(name),
     hasCapacity: () => bench.capacity > 0,
     defer: (run) => deferred.push(run),
     later: (run, ms) => later.push({ run, ms }),
@@ -35,7 +44,7 @@ function createBench(options: { limits?: Partial<typeof limits>; decisionMs?: nu
   const look = () => {
     for (const { run } of later.splice(0)) run()
   }
-  return { admission, admit, bench, decided, later, turn, look }
+  return { admission, admit, bench, decided, refused, later, turn, look }
 }
 
 const namesOf = (count: number) => Array.from({ length: count }, (_, at) => `r${at}`)
@@ -47,69 +56,6 @@ describe('a submission is decided', () => {
     admit('b')
     expect(decided).toEqual(['a', 'b'])
     expect(admission.queued()).toEqual({ requests: 0, bytes: 0 })
-  })
-
-  it('in order of arrival once there is capacity again, the waiting ones first', () => {
-    const { admission, admit, bench, decided } = createBench()
-    bench.capacity = 1
-    for (const name of ['a', 'b', 'c']) admit(name)
-    expect(decided).toEqual(['a'])
-    expect(admission.queued()).toEqual({ requests: 2, bytes: 20 })
-    bench.capacity = 1
-    admit('d')
-    expect(decided).toEqual(['a'])
-    admission.resume()
-    expect(decided).toEqual(['a', 'b'])
-    bench.capacity = 5
-    admission.resume()
-    expect(decided).toEqual(['a', 'b', 'c', 'd'])
-    expect(admission.queued()).toEqual({ requests: 0, bytes: 0 })
-  })
-
-  it('in a later turn of the event loop when this one has used its time', () => {
-    const { admit, decided, turn } = createBench({ limits: { queuedRequestsMax: 100 } })
-    for (const name of namesOf(25)) admit(name)
-    expect(decided).toHaveLength(10)
-    turn()
-    expect(decided).toHaveLength(20)
-    turn()
-    expect(decided).toEqual(namesOf(25))
-  })
-
-  it('one per turn when a single decision takes longer than a turn may', () => {
-    const { admit, decided, turn } = createBench({ decisionMs: 50 })
-    for (const name of ['a', 'b', 'c']) admit(name)
-    for (const count of [1, 2, 3]) {
-      expect(decided).toHaveLength(count)
-      turn()
-    }
-  })
-
-  it('not in a turn that has used its time, although there is capacity again', () => {
-    const { admission, admit, decided, turn } = createBench({ decisionMs: 10 })
-    admit('a')
-    admit('b')
-    admission.resume()
-    expect(decided).toEqual(['a'])
-    turn()
-    expect(decided).toEqual(['a', 'b'])
-  })
-
-  it('at once when the queue is full, in requests or in bytes', () => {
-    const { admission, admit, bench, decided } = createBench()
-    bench.capacity = 0
-    for (const name of ['a', 'b', 'c', 'd', 'e']) admit(name)
-    expect(decided).toEqual(['e'])
-    const byBytes = createBench()
-    byBytes.bench.capacity = 0
-    byBytes.admit('a', 900)
-    byBytes.admit('b', 101)
-    byBytes.admit('c', 100)
-    expect(byBytes.decided).toEqual(['b'])
-    expect(byBytes.admission.queued()).toEqual({ requests: 2, bytes: 1_000 })
-    bench.capacity = 10
-    admission.resume()
-    expect(decided).toEqual(['e', 'a', 'b', 'c', 'd'])
   })
 
   it('after a tenth of a second when no signal of capacity comes', () => {
@@ -127,6 +73,72 @@ describe('a submission is decided', () => {
     expect(decided).toEqual(['a', 'b'])
     turn()
     expect(later).toHaveLength(0)
+  })
+})
+
+describe('a submission is refused without being decided', () => {
+  it('at once when the queue is full, in requests or in bytes', () => {
+    const { admission, admit, bench, decided, refused } = createBench()
+    bench.capacity = 0
+    for (const name of ['a', 'b', 'c', 'd', 'e']) admit(name)
+    expect(refused).toEqual(['e'])
+    const byBytes = createBench()
+    byBytes.bench.capacity = 0
+    byBytes.admit('a', 900)
+    byBytes.admit('b', 101)
+    byBytes.admit('c', 100)
+    expect(byBytes.refused).toEqual(['b'])
+    expect(byBytes.admission.queued()).toEqual({ requests: 2, bytes: 1_000 })
+    bench.capacity = 10
+    admission.resume()
+    expect(decided).toEqual(['a', 'b', 'c', 'd'])
+  })
+
+  it('once it has waited too long, also while there is no capacity', () => {
+    const { admission, admit, bench, decided, refused } = createBench()
+    bench.capacity = 0
+    admit('a')
+    bench.nowMs += limits.queuedMsMax
+    admit('b')
+    admission.resume()
+    expect(refused).toEqual([])
+    bench.nowMs++
+    admission.resume()
+    expect({ decided, refused }).toEqual({ decided: [], refused: ['a'] })
+    expect(admission.queued()).toEqual({ requests: 1, bytes: 10 })
+  })
+})
+
+describe('under overload', () => {
+  it('the newest come first, until the oldest has waited for a moment only', () => {
+    const { admission, admit, bench, decided } = createBench()
+    bench.capacity = 0
+    admit('a')
+    bench.nowMs += limits.newestFirstMs + 1
+    expect(admission.overloaded()).toBe(true)
+    admit('b')
+    admit('c')
+    bench.capacity = 2
+    admission.resume()
+    expect(decided).toEqual(['c', 'b'])
+    bench.capacity = 1
+    admission.resume()
+    expect(admission.overloaded()).toBe(false)
+  })
+
+  it('an edge decides as much as it can, and refuses the rest', () => {
+    const bench = createBench({ decisionMs: 5, limits: { queuedRequestsMax: 100_000 } })
+    const turns = 500
+    // Ten times what two decisions a turn can take.
+    for (let turn = 0; turn < turns; turn++) {
+      for (let n = 0; n < 20; n++) bench.admit(`${turn}-${n}`)
+      const before = bench.bench.nowMs
+      bench.turn()
+      bench.look()
+      bench.bench.nowMs = Math.max(bench.bench.nowMs, before + 10)
+    }
+    expect(bench.decided.length).toBeGreaterThanOrEqual(2 * turns)
+    expect(bench.refused.length).toBeGreaterThan(10 * turns)
   })
 })
 
@@ -161,10 +173,13 @@ it('every submission is decided once and in order, under any schedule', () => {
     fc.constant('full' as const),
     fc.constant('capacity' as const),
   )
+  // Nothing waits so long that it is refused, or comes before older ones.
+  const patient = { queuedRequestsMax: 1_000, queuedMsMax: 1e9, newestFirstMs: 1e9 }
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), fc.integer({ min: 1, max: 12 }), (steps, ms) => {
-      const bench = createBench({ decisionMs: ms, limits: { queuedRequestsMax: 1_000 } })
+      const bench = createBench({ decisionMs: ms, limits: patient })
       let admitted = 0
+      let usedMs = 0
       for (const one of steps) {
         const before = bench.decided.length
         if (one === 'admit') bench.admit(`r${admitted++}`)
@@ -172,7 +187,12 @@ it('every submission is decided once and in order, under any schedule', () => {
         else if (one === 'turn') bench.turn()
         else if (one === 'look') bench.look()
         else bench.bench.capacity = one === 'full' ? 0 : Number.POSITIVE_INFINITY
-        expect((bench.decided.length - before) * ms).toBeLessThan(limits.scoringSliceMs + ms)
+        usedMs = (one === 'turn' ? 0 : usedMs) + (bench.decided.length - before) * ms
+        // A turn takes no decision once its time is used, and with time and capacity takes all.
+        expect(usedMs).toBeLessThan(limits.scoringSliceMs + ms)
+        expect(bench.decided).toEqual(namesOf(bench.decided.length))
+        const canDecide = usedMs < limits.scoringSliceMs && bench.bench.capacity > 0
+        if (one === 'resume' && canDecide) expect(bench.decided).toHaveLength(admitted)
       }
       bench.bench.capacity = Number.POSITIVE_INFINITY
       // Only its own turns and timers bring it to its end.

@@ -3,17 +3,16 @@
  * HMACs over the body, for any body and header; no parse, and no look at the address. A missing
  * signature costs nothing. The answer adds one SHA-256 over the body (signature-check.test.ts).
  */
-import { createSecretKey, randomBytes } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
-import { type DecideDeps, decideSubmission } from '../../../services/ingest/decide-submission.ts'
+import { decideSubmission } from '../../../services/ingest/decide-submission.ts'
 import { verifySignature } from '../../../shared/core/telemetry/signature.ts'
-import { decoyRoot } from '../../support/installs/install-roots.ts'
 import { hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
+import { makeEdge } from '../../support/tenants/edge-tenant.ts'
 
 function decideCounted(body: Buffer, signature: string | undefined) {
   const counted = { looks: 0, hmacs: 0, parses: 0, measures: 0 }
   const parse = vi.spyOn(JSON, 'parse')
-  const edge: DecideDeps = {
+  const edge = makeEdge(undefined, {
     findTenant: () => {
       counted.looks++
       return undefined
@@ -26,15 +25,7 @@ function decideCounted(body: Buffer, signature: string | undefined) {
       counted.measures++
       return null
     },
-    leaseValid: () => true,
-    keysKnown: () => true,
-    mayWait: () => true,
-    shares: { note: () => undefined, take: () => 0 },
-    decoyKey: createSecretKey(randomBytes(43)),
-    decoyRoot,
-    nowMs: () => 0,
-    wallMs: () => 0,
-  }
+  })
   try {
     const decision = decideSubmission(body, { signature }, edge)
     counted.parses = parse.mock.calls.length

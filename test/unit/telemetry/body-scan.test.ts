@@ -7,7 +7,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { scanBody } from '#shared/core/telemetry/body-scan.ts'
 import { tenantIdPattern } from '../../../shared/core/base/ids.ts'
 import { findTenant } from '../../../shared/core/telemetry/body-scan.ts'
-import { escapeAll, hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
+import { hostileBodies } from '../../support/telemetry/hostile-bodies.ts'
 
 const tenantOf = (text: string) => findTenant(Buffer.from(text))
 
@@ -129,7 +129,7 @@ describe('for legal JSON', () => {
         expect({ depth: found.depth, members: found.members }).toEqual(measure(parsed))
         expect(found.unicodeEscape).toBe(/(?<!\\)(\\\\)*\\u/.test(text))
       }),
-      { numRuns: 3_000 },
+      { numRuns: 1_000 },
     )
   })
 
@@ -143,21 +143,6 @@ describe('for legal JSON', () => {
         },
       ),
     )
-  })
-
-  it.each([
-    ['escaped key', '{"tenant\\u005fid":"acme"}'],
-    ['wholly escaped key', `{"${escapeAll('tenant_id')}":"acme"}`],
-    ['escaped value', `{"tenant_id":"${escapeAll('acme')}"}`],
-    ['nested first', '{"signals":{"tenant_id":"evil"},"tenant_id":"acme"}'],
-    ['nested in an array first', '{"a":[{"tenant_id":"evil"}],"tenant_id":"acme"}'],
-    ['in a text first', '{"a":"\\"tenant_id\\":\\"evil\\"","tenant_id":"acme"}'],
-    ['as a value first', '{"a":"tenant_id","b":"evil","tenant_id":"acme"}'],
-    ['last', '{"device_id":"d","signals":{},"tenant_id":"acme"}'],
-    ['with space everywhere', ' \n{ "tenant_id"\t:\r\n "acme" } '],
-  ])('finds it: %s', (_name, text) => {
-    expect(JSON.parse(text).tenant_id).toBe('acme')
-    expect(tenantOf(text)).toBe('acme')
   })
 
   it('finds the first of two, and the parser rejects the second', () => {
@@ -183,7 +168,7 @@ describe('for anything else', () => {
         expect(scanBody(part)).toEqual(scanBody(alone))
         expect(findTenant(part)).toEqual(findTenant(alone))
       }),
-      { numRuns: 2_000 },
+      { numRuns: 1_000 },
     )
   })
 
@@ -242,7 +227,7 @@ describe('before a signature is verified', () => {
         expect(reads).toBeLessThanOrEqual(readsMax * body.length + 64)
         expect(parses).toBe(0)
       }),
-      { numRuns: 2_000 },
+      { numRuns: 1_000 },
     )
   })
 })

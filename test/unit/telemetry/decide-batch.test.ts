@@ -2,6 +2,8 @@
 // write is in progress when the batch fails.
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import type { DecidedLink } from '#shared/core/identity/decide-link.ts'
+import { noRiskFeatures } from '#shared/core/velocity/risk.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
 import { type DecideBatchDeps, decideBatch } from '../../../services/scorer/decide/decide-batch.ts'
 import { makeMessage, signalsOf } from '../../support/telemetry/accepted-events.ts'
@@ -15,6 +17,22 @@ const message: ConsumedMessage = {
   streamOffset: 7_000,
   publishedMs: 1_000,
   deliveries: 1,
+}
+
+const firstLink: DecidedLink = {
+  tenantId: 'acme',
+  deviceId: 'bad',
+  phoneId: 'phn_bad',
+  kind: 'first',
+  possible: null,
+  confidence: 1,
+  identifiersShared: false,
+  isCompared: true,
+  installs: [],
+  parametersVersion: 0,
+  streamOffset: 7_000,
+  receivedAtMs: 1_000,
+  evidence: [],
 }
 
 /** A promise that the test resolves by hand. */
@@ -80,5 +98,26 @@ describe('deciding a batch', () => {
     found.resolve()
     await turn()
     expect(outcome.ended).toBe('no reconciliation')
+  })
+
+  it('raises alerts without waiting for the phones of its events, and ends after them', async () => {
+    const storing = hold()
+    const { outcome, raised } = begin(
+      {},
+      {
+        loadRiskFeatures: async (events) =>
+          events.map(() => ({
+            ...noRiskFeatures,
+            phone: { link: firstLink, decided: firstLink, hasDeniedInstall: false },
+          })),
+        phones: { insertLinks: () => storing.promise },
+      },
+    )
+    await turn()
+    expect(raised).toHaveLength(1)
+    expect(outcome.ended).toBeNull()
+    storing.resolve()
+    await turn()
+    expect(outcome.ended).toBe('done')
   })
 })

@@ -1,9 +1,4 @@
-/**
- * Group commit: every accepted event is settled exactly once, by the acknowledgement of its
- * message. Order, bounds and ids are correct for any behaviour of the broker and any race of events
- * and acknowledgements.
- */
-import fc from 'fast-check'
+/** Group commit by examples; `faults/machines/group-commit.ts` has its races against a model. */
 import { describe, expect, it } from 'vitest'
 import {
   type CommitLimits,
@@ -36,6 +31,8 @@ function createBench(options: {
   defer?: (run: () => void) => void
   /** The event whose settlement throws. */
   throwsFor?: string
+  /** How far the clock moves each time it is read. */
+  tickMs?: number
 }) {
   const settled: { name: string; fault: string | null }[] = []
   const publishes: Publish[] = []
@@ -65,7 +62,10 @@ function createBench(options: {
       bench.nowMs += ms
     },
     newBatchId: () => `batch-${++ids}`,
-    nowMs: () => bench.nowMs,
+    nowMs: () => {
+      bench.nowMs += options.tickMs ?? 0
+      return bench.nowMs
+    },
     limits: { ...limits, ...options.limits },
     observe: {
       stored: ({ events, duplicate }) => stored.push({ events, duplicate }),
@@ -284,6 +284,22 @@ describe('a failed publish', () => {
     expect(commit.waiting()).toEqual({ events: 0, bytes: 0 })
   })
 
+  it('is given a time that is not over already, however near the deadline is', async () => {
+    const { offer, settled, publishes } = createBench({
+      publish: async (_, bench) => {
+        // The deadline passes between two looks at the clock.
+        bench.nowMs = Math.max(bench.nowMs, limits.publishTimeoutMs - 0.35)
+        throw Object.assign(new Error('slow'), { fault: 'no_ack' })
+      },
+      tickMs: 0.1,
+    })
+    offer('a')
+    await turn()
+    expect(settled).toEqual([{ name: 'a', fault: 'no_ack' }])
+    expect(publishes.length).toBeGreaterThan(1)
+    expect(publishes.filter(({ timeoutMs }) => timeoutMs < 1)).toEqual([])
+  })
+
   it('is not repeated in a tight loop when the broker fails at once', async () => {
     const { offer, publishes, bench } = createBench({
       publish: async () => {
@@ -327,84 +343,6 @@ describe('a failed publish', () => {
     ])
     expect(publishes).toHaveLength(1)
   })
-})
-
-describe('races', () => {
-  type Step = { size: number; gap: number }
-  const step = fc.record({ size: fc.integer({ min: 0, max: 300 }), gap: fc.nat({ max: 3 }) })
-  const fate = fc.constantFrom('stored', 'stored', 'lost', 'slow', 'refused')
-
-  it('settle each accepted event once, and as stored only if its message is stored', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.scheduler(),
-        fc.array(step, { minLength: 1, maxLength: 40 }),
-        fc.infiniteStream(fate),
-        async (scheduler, steps, fates) => {
-          const broker = new Map<string, string[]>()
-          let inFlight = 0
-          let mostInFlight = 0
-          const { commit, settled, publishes, bench } = createBench({
-            defer: (run) => void scheduler.schedule(Promise.resolve(), 'turn').then(run),
-            publish: async ({ message, batchId, timeoutMs }, bench) => {
-              inFlight++
-              mostInFlight = Math.max(mostInFlight, inFlight)
-              const what = fates.next().value
-              await scheduler.schedule(Promise.resolve(), `publish ${what}`)
-              inFlight--
-              if (what === 'refused') throw Object.assign(new Error(what), { final: true })
-              if (what === 'slow') bench.nowMs += timeoutMs
-              if (what === 'slow') throw new Error(what)
-              const duplicate = broker.has(batchId)
-              broker.set(batchId, namesIn(message))
-              if (what === 'lost') throw new Error(what)
-              return { duplicate }
-            },
-          })
-          const taken = new Map<string, number>()
-          const offerAll = async () => {
-            for (const [index, { size, gap }] of (steps as Step[]).entries()) {
-              for (let turns = 0; turns < gap; turns++) {
-                await scheduler.schedule(Promise.resolve(), 'arrival')
-              }
-              const waiter = toWaiter(`e${index}`, size, bench.nowMs)
-              const before = commit.waiting()
-              if (commit.offer(waiter)) taken.set(waiter.name, bench.nowMs)
-              else expect(isFull(before)).toBe(true)
-              expect(commit.waiting().events).toBeLessThanOrEqual(limits.waitingEventsMax)
-              const most = limits.waitingBytesMax + waiter.bytes
-              expect(commit.waiting().bytes).toBeLessThan(most)
-            }
-          }
-          const offered = offerAll()
-          await scheduler.waitFor(offered)
-          await scheduler.waitFor(commit.drained())
-
-          expect(settled.map(({ name }) => name).sort()).toEqual([...taken.keys()].sort())
-          const inBroker = [...broker.values()].flat()
-          expect(new Set(inBroker).size).toBe(inBroker.length)
-          for (const { name, fault } of settled) {
-            if (fault === null) expect(inBroker).toContain(name)
-          }
-          expect(mostInFlight).toBeLessThanOrEqual(limits.publishesInFlightMax)
-          const sent = [...new Map(publishes.map((one) => [one.batchId, one.message])).values()]
-          const order = sent.flatMap(namesIn).map((name) => Number(name.slice(1)))
-          expect(order).toEqual([...order].sort((a, b) => a - b))
-          for (const message of sent) {
-            expect(namesIn(message).length).toBeLessThanOrEqual(limits.batchEventsMax)
-            const fits = Buffer.byteLength(message) <= limits.batchBytesMax
-            expect(fits || namesIn(message).length === 1).toBe(true)
-          }
-          expect(commit.waiting()).toEqual({ events: 0, bytes: 0 })
-        },
-      ),
-      { numRuns: 400 },
-    )
-  })
-
-  function isFull({ events, bytes }: { events: number; bytes: number }): boolean {
-    return events >= limits.waitingEventsMax || bytes >= limits.waitingBytesMax
-  }
 })
 
 it('drained resolves at once when nothing waits', async () => {

@@ -3,40 +3,22 @@
  * number of HMACs over its body and gets the same answer, including one signed with a retired
  * secret. Without a lease the edge verifies nothing.
  */
-import { createSecretKey, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 import { decideSubmission } from '../../../services/ingest/decide-submission.ts'
 import { refusals } from '../../../services/ingest/refusals.ts'
-import { decoyRoot, noInstalls } from '../../support/installs/install-roots.ts'
+import {
+  keyOf,
+  makeEdge,
+  makeEdgeTenant,
+  makeSubmission,
+} from '../../support/tenants/edge-tenant.ts'
 
-const keyOf = (letter: string) => createSecretKey(Buffer.from(letter.repeat(43)))
 const [present, retired, decoy, strange] = [keyOf('p'), keyOf('r'), keyOf('d'), keyOf('s')]
 
-const acme: Tenant = {
-  tenantId: 'acme',
-  environment: 'live',
-  status: 'active',
-  epoch: 1,
-  key: present,
-  retired: { key: retired, last4: 'rrrr' },
-  policyVersion: 1,
-  policyHash: 'a'.repeat(32),
-  policy: { hash: '', thresholds: { review: 40, block: 75 }, score: () => noScore },
-  limiter: null,
-  byteLimiter: null,
-  undecidedShare: 0.25,
-  telemetryStream: 1,
-  ingestAnswer: 'full',
-  clientAddress: 'connection',
-  isAddressStored: false,
-  addressKey: null,
-  lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
-  fault: null,
-  ...noInstalls,
-}
-const noScore = { score: 0, action: 'ALLOW' as const, reasons: [] }
+const acme = makeEdgeTenant({ retired: { key: retired, last4: 'rrrr' } })
 
 type Edge = { synced?: boolean; leaseValid?: () => boolean }
 
@@ -47,37 +29,20 @@ function decide(
   { synced = true, leaseValid = () => true }: Edge = {},
 ) {
   const keys: (KeyObject | string)[] = []
-  const decision = decideSubmission(
-    Buffer.from(body),
-    { signature },
-    {
-      findTenant: (tenantId) => (tenantId === 'acme' ? tenant : undefined),
-      leaseValid,
-      keysKnown: () => synced,
-      mayWait: () => true,
-      shares: { note: () => undefined, take: () => 0 },
-      verify: (bytes, header, key) => {
-        keys.push(key)
-        expect(bytes).toHaveLength(body.length)
-        return verifySignature(bytes, header, key)
-      },
-      decoyKey: decoy,
-      decoyRoot,
-      nowMs: () => 0,
-      wallMs: () => 0,
+  const edge = makeEdge(tenant, {
+    leaseValid,
+    keysKnown: () => synced,
+    verify: (bytes, header, key) => {
+      keys.push(key)
+      expect(bytes).toHaveLength(body.length)
+      return verifySignature(bytes, header, key)
     },
-  )
+  })
+  const decision = decideSubmission(Buffer.from(body), { signature }, edge)
   return { decision, keys }
 }
 
-const body = JSON.stringify({
-  tenant_id: 'acme',
-  device_id: 'd',
-  session_id: 's',
-  sdk_meta: { sdk_version: '4.2.0', platform: 'ios', batch_type: 'start' },
-  scorer: { rasp_score: 0, rasp_action: 'ALLOW', rasp_flags: [] },
-  signals: { root: {}, emulator: {}, debugger: {}, tamper: {}, ecosystem: {}, network: {} },
-})
+const body = makeSubmission()
 const unknownBody = body.replace('acme', 'nobo')
 const suspended: Tenant = { ...acme, status: 'suspended' }
 const signed = (key: KeyObject, of = body) => signBody(of, key)

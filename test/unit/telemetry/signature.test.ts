@@ -60,15 +60,6 @@ describe('one spelling', () => {
     }
   })
 
-  it('rejects any text that is not the signature', () => {
-    const key = keyOf(secret)
-    fc.assert(
-      fc.property(fc.string({ maxLength: 60 }), (text) => {
-        expect(verifySignature(body, text, key)).toBe(text === signature)
-      }),
-    )
-  })
-
   it('is unique for any 32 bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (bytes) => {

@@ -11,7 +11,7 @@ import {
   type TravellerGroup,
 } from '../../support/velocity/travelling-fleet.ts'
 
-const users = Array.from({ length: 60 }, (_, user) => user)
+const users = Array.from({ length: 30 }, (_, user) => user)
 
 /** The users who have an alarm. */
 const findAlarmed = (group: TravellerGroup, knows: NetworkKnowledge): number[] =>

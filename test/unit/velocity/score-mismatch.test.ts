@@ -26,10 +26,6 @@ describe('a difference of scores', () => {
     expect(measureScoreMismatch(verdict(own), ours)).toBe(difference)
   })
 
-  it('counts a client score of 0 as a score', () => {
-    expect(measureScoreMismatch(verdict(0, 'ALLOW'), 80)).toBe(80)
-  })
-
   it.each([-1, -0.001, 100.001, 1e9, -1e9, Number.NaN, Infinity, -Infinity])(
     'ignores a score outside our scale: %d',
     (own) => {

@@ -47,59 +47,6 @@ describe('flips', () => {
     expect(countAtEnd(ofMarks(marks))).toEqual({ flips, signal })
   })
 
-  it('are counted at the event: later ones in the stream do not count', () => {
-    const observations = ofMarks('DCDCD')
-    const counts = countSignalFlips(observations, observations, dayMs).map((one) => one.flips)
-    expect(counts).toEqual([0, 1, 2, 3, 4])
-  })
-
-  it('need both ends in the window', () => {
-    const observations = ofMarks('DC')
-    expect(countAtEnd(observations, 1000).flips).toBe(0)
-    expect(countAtEnd(observations, 1001).flips).toBe(1)
-  })
-
-  it('are those of one named signal, never the sum', () => {
-    const one = ofMarks('DCDC', 'root.su_binary')
-    const more = ofMarks('CDCDC', 'network.forged_request').map((observation) => ({
-      ...observation,
-      event: `more-${observation.event}`,
-      streamOffset: observation.streamOffset + 0.5,
-    }))
-    const both = [...one, ...more]
-    expect(countAtEnd(both)).toEqual({ flips: 4, signal: 'network.forged_request' })
-    const equal = [...one, ...more.slice(0, 4)]
-    expect(countAtEnd(equal)).toEqual({ flips: 3, signal: 'root.su_binary' })
-  })
-
-  it('are not changed by a redelivery, nor by a retry of an earlier event', () => {
-    const observations = ofMarks('DC')
-    const retry = { ...observations[0]!, streamOffset: 3, atMs: 2000 }
-    const queries = [{ streamOffset: 9, atMs: 2000 }]
-    for (const known of [
-      observations,
-      [...observations, ...observations],
-      [...observations, retry, retry],
-    ]) {
-      expect(countSignalFlips(known, queries, dayMs)[0]!.flips).toBe(1)
-    }
-  })
-
-  it('count a retry at its own offset where the first one is outside the window', () => {
-    const observations = ofMarks('DC')
-    const retry = { ...observations[0]!, streamOffset: 3, atMs: 2000 }
-    const queries = [{ streamOffset: 3, atMs: 2000 }]
-    expect(countSignalFlips([...observations, retry], queries, 1500)[0]!.flips).toBe(1)
-    expect(countSignalFlips([observations[1]!, retry], queries, 1500)[0]!.flips).toBe(1)
-  })
-
-  it('are 0 without observations', () => {
-    expect(countSignalFlips([], [{ streamOffset: 1, atMs: 1 }], dayMs)).toEqual([
-      { flips: 0, signal: null },
-    ])
-    expect(countSignalFlips(ofMarks('DC'), [], dayMs)).toEqual([])
-  })
-
   it('equal those of the reference model, for any offsets, times, bits and repetitions', () => {
     process.stdout.write(`flips seed ${seed}\n`)
     const event = fc.record({

@@ -2,14 +2,14 @@
  * What a submission that asks for a verdict is answered: a token of the answered score, which a
  * kept JWT library verifies, and nothing else that differs.
  */
-import { createPrivateKey, createSecretKey } from 'node:crypto'
+import { createPrivateKey } from 'node:crypto'
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { describe, expect, it, vi } from 'vitest'
 import type { EventEvidence } from '#shared/core/installs/event-evidence.ts'
 import type { InstallFacts } from '#shared/core/installs/install-token.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
-import { signBody, verifySignature } from '#shared/core/telemetry/signature.ts'
+import { signBody } from '#shared/core/telemetry/signature.ts'
 import { createVerdictSigner, type VerdictSigner } from '#shared/core/verdicts/verdict-token.ts'
 import { createLog } from '#shared/io/process/log.ts'
 import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
@@ -21,9 +21,9 @@ import {
   decideVerified,
 } from '../../../services/ingest/decide-submission.ts'
 import { createVerdictIssuer } from '../../../services/ingest/verdicts/issue-verdict.ts'
-import { decoyRoot, noInstalls } from '../../support/installs/install-roots.ts'
+import { keyOf, makeEdge, makeEdgeTenant } from '../../support/tenants/edge-tenant.ts'
 
-const secret = createSecretKey(Buffer.from('s'.repeat(43)))
+const secret = keyOf('p')
 const receivedAtMs = Date.parse('2026-03-01T09:30:00.789Z')
 const { jwk, privateKey } = makeVerdictKey()
 const keyBytes = Buffer.from(privateKey, 'base64')
@@ -32,52 +32,19 @@ const signer = createVerdictSigner(
   createPrivateKey({ key: keyBytes, format: 'der', type: 'pkcs8' }),
 )
 
-const acme: Tenant = {
-  tenantId: 'acme',
-  environment: 'live',
-  status: 'active',
-  epoch: 1,
-  key: secret,
-  retired: null,
-  policyVersion: 1,
-  policyHash: 'a'.repeat(32),
-  policy: {
-    hash: '',
-    thresholds: defaultPolicy.thresholds,
-    score: compilePolicy(defaultPolicy),
-  },
-  limiter: null,
-  byteLimiter: null,
-  undecidedShare: 0.25,
-  telemetryStream: 1,
-  ingestAnswer: 'full',
-  clientAddress: 'connection',
-  isAddressStored: false,
-  addressKey: null,
-  ...noInstalls,
-  lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
-  fault: null,
-}
+const acme = makeEdgeTenant({
+  policy: { hash: '', thresholds: defaultPolicy.thresholds, score: compilePolicy(defaultPolicy) },
+})
 
-function makeDeps(tenant: Tenant, findSigner: () => VerdictSigner | null): DecideDeps {
-  return {
-    findTenant: (tenantId) => (tenantId === 'acme' ? tenant : undefined),
-    leaseValid: () => true,
-    keysKnown: () => true,
-    mayWait: () => true,
-    shares: { note: () => undefined, take: () => 0 },
-    verify: verifySignature,
-    decoyKey: secret,
-    decoyRoot,
-    nowMs: () => 0,
+const makeDeps = (tenant: Tenant, findSigner: () => VerdictSigner | null): DecideDeps =>
+  makeEdge(tenant, {
     wallMs: () => receivedAtMs,
     issueVerdict: createVerdictIssuer({
       findSigner,
       issuer: 'https://di.example.com',
       log: createLog('test', 'silent'),
     }),
-  }
-}
+  })
 
 const submission = (more: object = {}) => ({
   tenant_id: 'acme',

@@ -3,11 +3,12 @@
  * in this order nothing is missing that was accepted before. See deploy/BACKUP.md.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, readdir } from 'node:fs/promises'
+import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { InvalidArgumentError, Option } from 'commander'
 import {
   type BegunBackup,
+  findUndumpedTables,
   readBegun,
   readServerBackup,
   removeInterruptedBackups,
@@ -40,7 +41,13 @@ export const backupServers = group(
         const folder = toFolder(context, name!)
         const begun = await begin(context, folder)
         const dump = join(folder, serverBackupParts.postgres)
-        context.out({ folder, ...begun }, () => `Next: pg_dump -Fc --file=${dump}`)
+        const list = join(folder, serverBackupParts.postgresList)
+        context.out({ folder, ...begun }, () =>
+          [
+            `Next: pg_dump -Fc --no-owner --no-privileges --file=${dump}`,
+            `and: pg_restore --file=/dev/null ${dump} && pg_restore --list ${dump} > ${list}`,
+          ].join('\n'),
+        )
       },
     ),
     command<FinishOptions>(
@@ -107,10 +114,17 @@ async function finish(
   { clickhouseTo, keep }: FinishOptions,
 ): Promise<ServerBackup> {
   const begun = await readBegun(folder)
-  if (begun === null || !existsSync(join(folder, serverBackupParts.postgres))) {
-    throw new CliError(`${folder} needs \`begin\` and ${serverBackupParts.postgres} of pg_dump.`)
+  const listFile = join(folder, serverBackupParts.postgresList)
+  if (begun === null || !existsSync(listFile)) {
+    const { postgresList } = serverBackupParts
+    throw new CliError(`${folder} needs \`begin\`, and then pg_dump with its ${postgresList}.`)
   }
   if ((await readServerBackup(folder)) !== null) throw new CliError(`${folder} is complete.`)
+  const list = await readFile(listFile, 'utf8')
+  const undumped = await withPostgres(context, (postgres) => findUndumpedTables(postgres, list))
+  if (undumped.length > 0) {
+    throw new CliError(`The dump of Postgres lacks ${undumped.join(', ')}: run pg_dump again.`)
+  }
   if (!clickhouseTo.includes('{name}')) {
     throw new CliError("--clickhouse-to needs {name}, as in S3(backups, '{name}').")
   }

@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path'
 import { telemetryStreams } from '#shared/core/telemetry/streams/telemetry-streams.ts'
 import {
   type BackupManifest,
-  backupLock,
+  backupLease,
   backupParts,
   readManifest,
   toBackupPlace,
@@ -17,6 +17,7 @@ import {
   toRestoreFolder,
   toStreamsToRestore,
 } from '#shared/io/backup/backup-folder.ts'
+import type { Lease } from '#shared/io/leases/leases.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import packageFile from '../../../../package.json' with { type: 'json' }
 import { command } from '../commands.ts'
@@ -55,20 +56,20 @@ async function backup(context: CliContext, target: string): Promise<BackupManife
   const stack = findOwnStack(context)
   if (!(await isFree(target))) throw new CliError(`${target} is not empty.`)
   // Loaded here, because other commands need no server.
+  const { withLease } = await import('#shared/io/leases/leases.ts')
   const { createPostgres } = await import('#shared/io/postgres/postgres.ts')
-  const { tryNamedLock } = await import('#shared/io/postgres/named-lock-store.ts')
   const { createLog } = await import('#shared/io/process/log.ts')
   const postgres = createPostgres(stack.postgres, {
     role: 'di',
     log: createLog('di', 'silent'),
     statementTimeoutMs: 0,
-    // One for the lock, one for the work.
+    // One for the lease, one for the work.
     connectionsMax: 2,
   })
   try {
-    const locks = { holders: postgres, work: postgres }
-    const manifest = await tryNamedLock(locks, backupLock, () =>
-      copyStack(context, { stack, postgres, target }),
+    const leases = { renewals: postgres, work: postgres }
+    const manifest = await withLease(leases, backupLease, (lease) =>
+      copyStack(context, { stack, postgres, lease, target }),
     )
     if (manifest !== null) return manifest
     throw new CliError('Another `di backup` of this stack is running: try again when it has ended.')
@@ -90,7 +91,7 @@ function findOwnStack({ findStack }: CliContext): Stack {
   return stack
 }
 
-type Copy = { stack: Stack; postgres: Postgres; target: string }
+type Copy = { stack: Stack; postgres: Postgres; lease: Lease; target: string }
 
 /**
  * In this order nothing is missing that was accepted before: what is stored and decided first, then
@@ -125,7 +126,7 @@ async function copyStack(context: CliContext, copy: Copy): Promise<BackupManifes
   }
 }
 
-async function copyClickhouse(dataDir: string, { stack, target }: Copy): Promise<void> {
+async function copyClickhouse(dataDir: string, { stack, lease, target }: Copy): Promise<void> {
   const { createClickhouse, databaseOf } = await import('#shared/io/clickhouse/clickhouse.ts')
   const { backupClickhouse, backupMaxMs } = await import('#shared/io/backup/clickhouse-backup.ts')
   const clickhouse = createClickhouse(stack.clickhouse, {
@@ -135,11 +136,14 @@ async function copyClickhouse(dataDir: string, { stack, target }: Copy): Promise
   // The engine may write only in its own folder.
   const written = toClickhouseBackup(dataDir, 'scratch')
   try {
+    await lease.check()
     await rm(written, { recursive: true, force: true })
     await backupClickhouse(clickhouse, databaseOf(stack.clickhouse), toBackupPlace('scratch'))
     await cp(written, join(target, backupParts.clickhouse), { recursive: true })
+    // The place is another backup's once the lease is lost.
+    await lease.check()
   } finally {
-    await rm(written, { recursive: true, force: true })
+    if (!lease.signal.aborted) await rm(written, { recursive: true, force: true })
     await clickhouse.close()
   }
 }

@@ -1,9 +1,4 @@
 /** `di tenants ...`: create, list, show and change tenants. */
-import { InvalidArgumentError, Option } from 'commander'
-import {
-  webhookOverlapSecondsMax,
-  webhookOverlapSecondsMin,
-} from '#shared/core/base/limits/tenants.ts'
 import { webhookEvents } from '#shared/core/deliveries/webhook-events.ts'
 import { type Answer, change, command, group, read } from '../commands.ts'
 import { type CliContext, CliError, toTenantPath } from '../context.ts'
@@ -22,7 +17,7 @@ type StaleSecretReport = Answer<`${typeof path}/stale-secret-requests`>
 type StaleSecretRequests = Omit<StaleSecretReport, 'tenant_id'>
 
 type CreateOptions = { name?: string; sandbox?: true; webhookUrl?: string }
-type RotateOptions = { hmac?: boolean; webhook?: boolean; apiKey?: boolean; overlap?: number }
+type RotateOptions = { hmac?: boolean; webhook?: boolean; apiKey?: boolean }
 type WebhookOptions = {
   url?: string
   events?: string
@@ -76,16 +71,12 @@ export const tenants = group('tenants', 'create, list, show and change tenants',
         ['--hmac', 'the private HMAC secret'],
         ['--webhook', 'the webhook signing secret'],
         ['--api-key', 'the public API key'],
-        new Option(
-          '--overlap <time>',
-          'with --webhook: how long the old secret signs as well, such as 24h, in webhook-signature ' +
-            'alone',
-        ).argParser(toSeconds),
       ],
-      body: ({ hmac = false, webhook = false, apiKey = false, overlap }: RotateOptions) => {
-        if (overlap !== undefined && !webhook) throw new CliError('--overlap needs --webhook.')
-        return { hmac, webhook, api_key: apiKey, webhook_overlap_seconds: overlap }
-      },
+      body: ({ hmac = false, webhook = false, apiKey = false }: RotateOptions) => ({
+        hmac,
+        webhook,
+        api_key: apiKey,
+      }),
       text: toRotatedText,
     },
   ),
@@ -260,18 +251,8 @@ function toSwitch(text: string | undefined): boolean {
 }
 
 function toWebhookSecretText(secret: NonNullable<Tenant['webhook_secret']>): string {
-  const { last4, created_at: createdAt, previous_signs_until: until } = secret
-  const overlap = until === null ? '' : `; the one before signs as well until ${toTime(until)}`
-  return `...${last4}, ${toTime(createdAt)}${overlap}`
-}
-
-const secondsOf: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400 }
-
-function toSeconds(text: string): number {
-  const [, count = '', unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-  const seconds = Number(count) * (secondsOf[unit] ?? 0)
-  if (seconds >= webhookOverlapSecondsMin && seconds <= webhookOverlapSecondsMax) return seconds
-  throw new InvalidArgumentError('It must be from 60s to 7d, such as 90m, 24h or 3d.')
+  const { last4, created_at: createdAt } = secret
+  return `...${last4}, ${toTime(createdAt)}`
 }
 
 const offReasons: Record<string, string> = {
@@ -315,15 +296,9 @@ function toRotatedText(answer: Answer<`${typeof path}/rotate`, 'post'>): string 
       : `; ${silent.length} did not answer and reject requests until they have it`
   return (
     `${secrets}\n\nDone in ${ms} ms, ${confirmed.length} edges confirmed${refusing}. ` +
-    `${toOldText(answer.webhook_overlap_seconds)} Keep these now: they are never shown again.`
+    'The old credentials are dead. Keep these now: they are never shown again.'
   )
 }
-
-const toOldText = (overlapSeconds: number | undefined): string =>
-  overlapSeconds === undefined
-    ? 'The old credentials are dead.'
-    : `The old credentials are dead, but the old webhook secret signs as well for ${overlapSeconds} s, ` +
-      'in webhook-signature alone.'
 
 function toRotationText({ rotation }: Answer<`${typeof path}/rotation`>): string {
   if (rotation === null) return 'The credentials were never rotated.'

@@ -1,21 +1,21 @@
 /**
- * Runs reconciliation: compares what each stage counted per tenant and hour. A named lock lets one
- * console run it. Every two seconds the watermark advances (`watermark.ts`), every minute the last
- * hours of all tenants are compared, and every hour the next two days of the month before them, so
- * the cost of a comparison does not grow with the history (`comparison.ts`).
+ * Runs reconciliation: compares what each stage counted per tenant and hour. One console has its
+ * lease for as long as it runs. Every two seconds the watermark advances (`watermark.ts`), every
+ * minute the last hours of all tenants are compared, and every hour the next two days of the month
+ * before them, so the cost of a comparison does not grow with the history (`comparison.ts`).
  */
+import { takeoverMs } from '#shared/core/base/limits/tenants.ts'
 import {
   reconciliationHourMs,
   toReconciliationHour,
 } from '#shared/core/reconciliation/reconciliation.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Prover } from '#shared/io/keys/proofs.ts'
+import { type Lease, type Leases, withLease } from '#shared/io/leases/leases.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
-import { type Locks, tryNamedLock } from '#shared/io/postgres/named-lock-store.ts'
-import type { Postgres, Session } from '#shared/io/postgres/postgres.ts'
+import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
-import { requireLock } from '#shared/io/reconciliation/reconciliation-postgres-store.ts'
 import type { ReconciliationStore } from '#shared/io/reconciliation/reconciliation-store.ts'
 import { type Poller, poll } from '../../../../shared/io/process/poll.ts'
 import { type Comparison, createComparison } from './comparison.ts'
@@ -29,8 +29,7 @@ import { createWatermark, type Watermark } from './watermark.ts'
 type ReconciliationDeps = {
   findNats: () => Nats | null
   postgres: Postgres
-  /** Connections for work that holds a lock. */
-  locks: Locks
+  leases: Leases
   clickhouse: Clickhouse
   store: ReconciliationStore
   /** Checks edges' reports: of the purpose `edge report`. */
@@ -47,7 +46,8 @@ type ReconciliationDeps = {
 export type Reconciliation = {
   /**
    * Advances the watermark and copies the counts that edges report.
-   * @returns false when the scorers did not decide every published event within seconds
+   * @returns false when the scorers did not decide every published event within seconds, or when
+   *   another console has the lease
    */
   advance: () => Promise<boolean>
   /**
@@ -55,10 +55,11 @@ export type Reconciliation = {
    * @returns the differences
    */
   compare: (fromMs: number, toMs?: number) => Promise<FoundDifference[]>
-  /** Does both until it is stopped, while this console has the lock. */
+  /** Does both until it is stopped, while this console has the lease. */
   start: () => Poller
 }
 
+const leaseName = 'reconciliation'
 const advanceEveryMs = 2_000
 const compareEveryMs = 60_000
 const recentMs = 3 * reconciliationHourMs
@@ -66,9 +67,6 @@ const recentMs = 3 * reconciliationHourMs
 const olderEveryMs = reconciliationHourMs
 const olderPartMs = 2 * 24 * reconciliationHourMs
 const olderMs = 31 * 24 * reconciliationHourMs
-/** How often a console tries to acquire the lock. */
-const lockEveryMs = 5_000
-
 /** Creates the reconciliation job of one console. */
 export function createReconciliation(deps: ReconciliationDeps): Reconciliation {
   const stopped = new AbortController()
@@ -77,16 +75,16 @@ export function createReconciliation(deps: ReconciliationDeps): Reconciliation {
   const comparison = createComparison(deps, gauge, stopped.signal)
   const run = { deps, gauge, watermark, comparison }
   return {
-    advance: watermark.advance,
+    advance: async () => (await withLease(deps.leases, leaseName, watermark.advance)) ?? false,
     compare: comparison.compare,
     start: () => {
       const acquire = () =>
-        tryNamedLock(deps.locks, 'reconciliation', (session) =>
-          runLocked(run, session, stopped.signal),
-        ).finally(gauge.reset)
+        withLease(deps.leases, leaseName, (lease) => runHeld(run, lease, stopped.signal)).finally(
+          gauge.reset,
+        )
       const running = poll(acquire, stopped.signal, {
         ...logged(deps, 'reconciliation cannot run'),
-        everyMs: lockEveryMs,
+        everyMs: takeoverMs,
       })
       return {
         stop: async () => {
@@ -112,24 +110,16 @@ type Run = {
   comparison: Comparison
 }
 
-/** Runs until the console stops or loses the lock. */
-async function runLocked(run: Run, session: Session, stopped: AbortSignal): Promise<void> {
+/** Runs until the console stops or loses the lease. */
+async function runHeld(run: Run, lease: Lease, stopped: AbortSignal): Promise<void> {
   const { deps, watermark } = run
-  const lost = new AbortController()
-  const signal = AbortSignal.any([stopped, lost.signal])
-  const whileLocked = (work: () => Promise<unknown>) => async () => {
-    await requireLock(session).catch((error: unknown) => {
-      lost.abort()
-      throw error
-    })
-    await work()
-  }
+  const signal = AbortSignal.any([stopped, lease.signal])
   await Promise.all([
-    poll(whileLocked(watermark.advance), signal, {
+    poll(() => watermark.advance(lease), signal, {
       ...logged(deps, 'reconciliation cannot advance its watermark'),
       everyMs: advanceEveryMs,
     }),
-    poll(whileLocked(createSchedule(run)), signal, {
+    poll(createSchedule(run), signal, {
       ...logged(deps, 'reconciliation cannot compare stages'),
       everyMs: compareEveryMs,
     }),

@@ -9,6 +9,7 @@ import type { TelemetryStream } from '#shared/core/telemetry/streams/telemetry-s
 import { readMark } from '#shared/io/analytics/replica-rows-store.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import type { Prover } from '#shared/io/keys/proofs.ts'
+import type { Lease } from '#shared/io/leases/leases.ts'
 import type { Nats } from '#shared/io/nats/connection.ts'
 import { readDecidedWatermark } from '#shared/io/nats/consume/low-watermark.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
@@ -40,7 +41,7 @@ export type Watermark = {
    * @returns false when that took too long; the counts follow with the next call
    * @throws Error when NATS is not connected
    */
-  advance: () => Promise<boolean>
+  advance: (lease: Lease) => Promise<boolean>
 }
 
 /** How often an unchanged watermark is written. */
@@ -102,7 +103,7 @@ export function createWatermark(deps: WatermarkDeps, stopped: AbortSignal): Wate
     return true
   }
   return {
-    advance: async () => {
+    advance: async (lease) => {
       const nats = deps.findNats()
       if (nats?.connected() !== true) throw new Error('NATS is not connected')
       // Read the counts before the streams: they then have every message that the counts include.
@@ -118,10 +119,10 @@ export function createWatermark(deps: WatermarkDeps, stopped: AbortSignal): Wate
       if (isIdle && nowMs() - written!.atMs < idleWriteMs) return isComplete
       // Decisions up to here are committed, so a later replication round copies them.
       const atMs = (await readClockMs(postgres)) + clockMarginMs
-      await markDecided(clickhouse, { marks, atMs })
+      await markDecided(lease.fence(clickhouse), { marks, atMs })
       written = { marks, atMs: nowMs() }
       if (!isComplete || !(await awaitReplicated(atMs))) return false
-      await insertAcceptedClaims(clickhouse, claims)
+      await insertAcceptedClaims(lease.fence(clickhouse), claims)
       writtenClaims = texts
       return true
     },

@@ -32,8 +32,8 @@ import {
 
 type DraftDeps = PolicyDeps & { postgres: Postgres }
 
-export const draftNotFound = () => new Problem('draft_not_found', 'The tenant has no such draft.')
-export const draftChanged = ({ revision, updated_by: by }: StoredDraft) =>
+const draftNotFound = () => new Problem('draft_not_found', 'The tenant has no such draft.')
+const draftChanged = ({ revision, updated_by: by }: StoredDraft) =>
   new Problem(
     'draft_changed',
     `The draft is at revision ${revision}, by ${by}. Nothing was changed. Read it again.`,

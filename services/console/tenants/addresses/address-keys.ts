@@ -4,12 +4,12 @@ import {
   addAddressKey,
   listTenantsWithoutAddressKey,
 } from '#shared/io/tenants/address-key-store.ts'
-import { tryTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { tryTenantLease } from '#shared/io/tenants/tenant-lease.ts'
 import { type Maker, makeAddressKey } from '../credentials.ts'
 import { isBehind, projectCurrentState } from '../directory.ts'
 import type { ManageDeps } from '../manage-tenants.ts'
 
-type AddressDeps = Pick<ManageDeps, 'locks' | 'directory'>
+type AddressDeps = Pick<ManageDeps, 'leases' | 'directory'>
 
 /** How many tenants get their key in one round. */
 const keysMax = 100
@@ -20,8 +20,8 @@ const keysMax = 100
  */
 export async function addAddressKeys(deps: AddressDeps & Maker): Promise<number> {
   let added = 0
-  for (const tenantId of await listTenantsWithoutAddressKey(deps.locks.work, keysMax)) {
-    const done = await tryTenantLock(deps.locks, tenantId, async (session) => {
+  for (const tenantId of await listTenantsWithoutAddressKey(deps.leases.work, keysMax)) {
+    const done = await tryTenantLease(deps.leases, tenantId, async (session) => {
       if (await isBehind(deps.directory, session, tenantId)) return false
       const isNew = await session.transaction(async (tx) => {
         if (!(await addAddressKey(tx, tenantId, makeAddressKey(deps, tenantId)))) return false

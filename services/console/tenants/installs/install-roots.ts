@@ -16,12 +16,12 @@ import {
   insertFirstRoot,
   listTenantsWithoutRoot,
 } from '#shared/io/tenants/install-root-store.ts'
-import { tryTenantLock, withTenantLock } from '#shared/io/tenants/tenant-lock.ts'
+import { tryTenantLease, withTenantLease } from '#shared/io/tenants/tenant-lease.ts'
 import { type Maker, makeInstallRoot } from '../credentials.ts'
 import { isBehind, projectCurrentState, requireDirectory, requireRecovered } from '../directory.ts'
 import { changeSetting, type ManageDeps, requireTenant, updateEdges } from '../manage-tenants.ts'
 
-type RootDeps = Pick<ManageDeps, 'locks' | 'directory'>
+type RootDeps = Pick<ManageDeps, 'leases' | 'directory'>
 type Wanted = { tenantId: string; actor: string; approval?: Approval | undefined }
 
 /**
@@ -34,7 +34,7 @@ export async function rotateInstallRoot(
   deps: RootDeps & Maker,
   { tenantId, actor, approval }: Wanted,
 ): Promise<RotatedRoot> {
-  return withTenantLock(deps.locks, tenantId, async (session) => {
+  return withTenantLease(deps.leases, tenantId, async (session) => {
     await requireChangeable(deps, session, tenantId)
     await session.transaction(async (tx) => {
       await claimChange(tx, { tenantId, kind: 'install_root', approval, actor })
@@ -71,7 +71,7 @@ export async function dropOldInstallRoot(
   deps: RootDeps,
   { tenantId, actor, approval }: Wanted,
 ): Promise<RotatedRoot> {
-  return withTenantLock(deps.locks, tenantId, async (session) => {
+  return withTenantLease(deps.leases, tenantId, async (session) => {
     await requireChangeable(deps, session, tenantId)
     await session.transaction(async (tx) => {
       await claimChange(tx, { tenantId, kind: 'install_root', approval, actor })
@@ -91,11 +91,12 @@ export async function dropOldInstallRoot(
  */
 export async function setSharedSecret(
   deps: RootDeps,
-  { tenantId, actor, off }: Wanted & { off: boolean },
+  { tenantId, actor, off, approval }: Wanted & { off: boolean },
 ): Promise<{ tenant_id: string; shared_secret_off: boolean }> {
   requireDirectory(deps.directory)
   const action = off ? 'shared_secret.switched_off' : 'shared_secret.switched_on'
-  const setting = { name: 'shared_secret_off', value: off, action } as const
+  const guarded = { kind: 'shared_secret', approval } as const
+  const setting = { name: 'shared_secret_off', value: off, action, guarded } as const
   await changeSetting(deps, { tenantId, actor }, setting)
   return { tenant_id: tenantId, shared_secret_off: off }
 }
@@ -109,9 +110,9 @@ const firstRootsMax = 100
  */
 export async function addFirstRoots(deps: RootDeps & Maker): Promise<number> {
   let added = 0
-  const waiting = await listTenantsWithoutRoot(deps.locks.work, firstRootsMax)
+  const waiting = await listTenantsWithoutRoot(deps.leases.work, firstRootsMax)
   for (const tenantId of waiting) {
-    const done = await tryTenantLock(deps.locks, tenantId, async (session) => {
+    const done = await tryTenantLease(deps.leases, tenantId, async (session) => {
       if (await isBehind(deps.directory, session, tenantId)) return false
       const isNew = await session.transaction(async (tx) => {
         const root = makeInstallRoot(deps, tenantId)

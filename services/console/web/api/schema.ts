@@ -449,7 +449,6 @@ export interface paths {
                         hmac?: boolean;
                         webhook?: boolean;
                         api_key?: boolean;
-                        webhook_overlap_seconds?: number;
                     } | null;
                 };
             };
@@ -461,7 +460,6 @@ export interface paths {
                             public_api_key?: string;
                             hmac_secret?: string;
                             webhook_secret?: string;
-                            webhook_overlap_seconds?: number;
                             duration_ms: number;
                             confirmed_edges: string[];
                             lease_expired_edges: string[];
@@ -3322,7 +3320,12 @@ export interface paths {
                                     | "erasure"
                                     | "bulk"
                                     | "bulk_undo"
-                                    | "four_eyes";
+                                    | "four_eyes"
+                                    | "api_key"
+                                    | "retention"
+                                    | "wide_list_entry"
+                                    | "suspension"
+                                    | "shared_secret";
                                 summary: string;
                                 reason: string;
                                 author: string;
@@ -3369,7 +3372,6 @@ export interface paths {
                             hmac?: boolean;
                             webhook?: boolean;
                             api_key?: boolean;
-                            webhook_overlap_seconds?: number;
                         } | null;
                     } | {
                         kind: "install_root";
@@ -3451,6 +3453,43 @@ export interface paths {
                             enabled: boolean;
                             bulk_above?: number;
                         };
+                    } | {
+                        kind: "api_key";
+                        reason: string;
+                        expires_in_days?: number;
+                        key: {
+                            name?: string;
+                            scopes: ("read" | "alerts:write" | "lists:write" | "labels:write")[];
+                        };
+                    } | {
+                        kind: "retention";
+                        reason: string;
+                        expires_in_days?: number;
+                        periods: {
+                            events?: number | ("default" | "forever");
+                            alerts?: number | ("default" | "forever");
+                            deliveries?: number | ("default" | "forever");
+                        };
+                    } | {
+                        kind: "wide_list_entry";
+                        reason: string;
+                        expires_in_days?: number;
+                        entry: {
+                            list: "allow" | "deny";
+                            kind: "device" | "user" | "network" | "asn" | "country";
+                            id: string;
+                            reason: string;
+                            expires_at?: string | null;
+                        };
+                    } | {
+                        kind: "suspension";
+                        reason: string;
+                        expires_in_days?: number;
+                    } | {
+                        kind: "shared_secret";
+                        reason: string;
+                        expires_in_days?: number;
+                        off: boolean;
                     };
                 };
             };
@@ -6438,6 +6477,10 @@ export interface components {
             };
             kept_mentions: {
                 events: number | null;
+                others: {
+                    place: string;
+                    rows: number | null;
+                }[];
             };
             notes: string[];
         };
@@ -6927,7 +6970,12 @@ export interface components {
                 | "erasure"
                 | "bulk"
                 | "bulk_undo"
-                | "four_eyes";
+                | "four_eyes"
+                | "api_key"
+                | "retention"
+                | "wide_list_entry"
+                | "suspension"
+                | "shared_secret";
             summary: string;
             reason: string;
             author: string;
@@ -7144,7 +7192,6 @@ export interface components {
             webhook_secret: {
                 last4: string;
                 created_at: string;
-                previous_signs_until: string | null;
             } | null;
         };
         TimelineEntry: {

@@ -2,7 +2,7 @@
 import { isServerCategory } from '#shared/core/signals/signal-definition.ts'
 import { Badge } from './badge.tsx'
 
-export const isSeenByServer = (path: string): boolean => isServerCategory(path.split('.')[0]!)
+const isSeenByServer = (path: string): boolean => isServerCategory(path.split('.')[0]!)
 
 export const seenByServerText = 'Seen by the server'
 

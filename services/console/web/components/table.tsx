@@ -9,7 +9,7 @@ import { Cells, type Column, TableFrame } from './rows/table-frame.tsx'
 
 export type { Column } from './rows/table-frame.tsx'
 
-export const rowPx = 36
+const rowPx = 36
 /** Rows beyond each edge of the view; with a screen of 2,160 px that is 80 rows at most. */
 const overscan = 9
 const headPx = 32

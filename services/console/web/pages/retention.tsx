@@ -4,14 +4,15 @@ import { type FormEvent, useState } from 'react'
 import { ApiProblem, api, ok } from '../api/client.ts'
 import { type Tenant, tenantsQuery } from '../api/tenants.ts'
 import { Button } from '../components/button.tsx'
-import { Dialog, DialogActions } from '../components/dialog.tsx'
+import { Dialog } from '../components/dialog.tsx'
 import { Input, Select } from '../components/field.tsx'
 import { Page as Frame, Panel } from '../components/page.tsx'
 import { useUrlState } from '../components/state/url-state.ts'
-import { Empty, Loaded, Refused } from '../components/states.tsx'
+import { Empty, Loaded } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { toast } from '../components/toast.tsx'
 import { useMay } from '../shell/operator.ts'
+import { Propose } from './proposals/propose.tsx'
 
 type Kind = keyof Tenant['retention']
 type Setting = number | 'default' | 'forever'
@@ -102,12 +103,14 @@ function ChangeRetention({ tenant, onClose }: { tenant: Tenant; onClose: () => v
   const [typed, setTyped] = useState('')
   const changed = kinds.filter(([kind]) => settings[kind] !== toSetting(retention[kind]))
   const removes = changed.some(([kind]) => isShorter(toSetting(retention[kind]), settings[kind]))
+  const changes = Object.fromEntries(changed.map(([kind]) => [kind, settings[kind]]))
+  const isIncomplete = changed.length === 0 || (removes && typed !== tenantId)
   const save = useMutation({
     mutationFn: () =>
       ok(
         api.PUT('/admin/v1/tenants/{tenant_id}/retention', {
           params: { path: { tenant_id: tenantId } },
-          body: Object.fromEntries(changed.map(([kind]) => [kind, settings[kind]])),
+          body: changes,
         }),
       ),
     onSuccess: async () => {
@@ -150,20 +153,23 @@ function ChangeRetention({ tenant, onClose }: { tenant: Tenant; onClose: () => v
             value={typed}
           />
         )}
-        {problem !== null && problem.errors.length === 0 && <Refused error={save.error} />}
-        <DialogActions>
-          <Button disabled={save.isPending} onClick={onClose}>
-            Cancel
-          </Button>
+        <Propose
+          body={{ kind: 'retention', periods: changes }}
+          disabled={isIncomplete}
+          error={problem !== null && problem.errors.length > 0 ? null : save.error}
+          onCancel={onClose}
+          pending={save.isPending}
+          tenant={tenantId}
+        >
           <Button
             busy={save.isPending}
-            disabled={changed.length === 0 || (removes && typed !== tenantId)}
+            disabled={isIncomplete}
             look={removes ? 'danger' : 'primary'}
             type="submit"
           >
             Save
           </Button>
-        </DialogActions>
+        </Propose>
       </form>
     </Dialog>
   )

@@ -21,7 +21,7 @@ export function SignedOutLayout({ title, children }: { title: string; children: 
   )
 }
 
-export function Mark({ size = 28 }: { size?: number }) {
+function Mark({ size = 28 }: { size?: number }) {
   return (
     <svg aria-hidden="true" className="shrink-0" height={size} viewBox="0 0 32 32" width={size}>
       <rect className="fill-accent" height="32" rx="8" width="32" />

@@ -65,6 +65,9 @@ export const circuitOpenMs: readonly number[] = [5_000, 10_000, 20_000, 30_000]
 export const webhookFailingMaxMs = 5 * 24 * 60 * 60 * 1000
 export const webhookFailedAttemptsMin = 10
 
+/** Failing webhooks that the metrics name: one series each, in every delivery process. */
+export const failingWebhooksShownMax = 100
+
 /** Interval of the sweep for due retries and for deliveries whose hint was lost. */
 export const deliverySweepMs = 1_000
 

@@ -127,6 +127,46 @@ export const phoneReadLimits = { perTenant: 2, total: 4, queuePerTenant: 50, wai
  */
 export const personalHoldersMax = 1_024
 export const traitHoldersMax = 32
+/**
+ * Of an identifier's or a user's installs the latest so many are resolved to phones, and lead to
+ * them; more phones than `phonesOfKeyMax` among them lead to none. An event has at most 14 keys: 8
+ * identifiers, the attested key, two users and three levels of traits. So an install is looked up
+ * among 896 others at most, each of which is resolved once in a batch, for all installs together.
+ */
+export const latestHoldersMax = 64
+/**
+ * Phones that an install is compared with: those of its identifiers come first, then those of its
+ * users. Three keys of 20 phones each; ordinary installs have some five.
+ */
+export const candidatesMax = 64
+/**
+ * Installs of a phone that a new one is compared with, by their first events: the first of the
+ * phone and the latest others. What any of them has in common with the new one is known by its key.
+ */
+export const comparedInstallsMax = 8
+/**
+ * Steps that deciding on phones takes for one tenant in a batch: as many for reading and as many
+ * for comparing. To read, a key of an install costs a step, an install with the key that is in the
+ * batch one, and another one `comparedInstallsMax` more, since its link and the first events of so
+ * many may have to be read. To compare, each phone that a key leads to costs a step, each link that
+ * is joined and each install that is compared.
+ *
+ * A new install of a phone that was never seen costs 28 and 14, an equal one of a known phone 28
+ * and 24. A batch has 16 MiB, so some 11,000 events of 1.5 KB: all of them may be new installs. One
+ * event costs at most 14 * (1 + 64 * 9) = 8,078 to read, and 14 * 20 + 64 * (21 + 9) = 2,200 to
+ * compare. A step takes some us, so no tenant delays others by more than a second or two.
+ */
+export const tenantStepsMax = 350_000
+/**
+ * Rounds in which a batch finds the installs that others share a key with. Four find all that are
+ * decided. Each further one finds some that another scorer is deciding: a key leads to a thousand
+ * of them at once, so only installs that are made to follow one another need more, and are left
+ * out.
+ */
+export const searchRoundsMax = 16
+/** How long an install that was not compared is left alone, before its next event decides it again. */
+export const comparedAgainMs = 5_000
+
 /** Of a value with so many sampled installs, which are 3,000, only those are counted from then on. */
 export const sampledHoldersMin = 48
 /** One install in so many is in the sample; the view `identity_samples_of_keys` has the same. */
@@ -135,6 +175,11 @@ export const installsPerSample = 64
 export const tenantPhonesMin = 1_000
 /** Keys, or installs, in one query: hashes of 21 bytes, ids of 260 at most; 5 MB of text. */
 export const identityQueryMax = 20_000
+/**
+ * Keys of which one query reads the installs, between two looks at the steps that are left: 64 of
+ * 60 bytes each are 19 MB, ordinary ones have one or two.
+ */
+export const heldKeysQueryMax = 5_000
 /** Links in memory: 400 bytes each are 40 MB; an install that is not among them costs one row. */
 export const linksInMemoryMax = 100_000
 /** How long a link in memory is taken for stored; then it is read again. */

@@ -61,6 +61,13 @@ export const queuedBytesMax = 64 * 1024 * 1024
 export const queuedMsMax = 1_000
 
 /**
+ * An edge whose oldest queued submission has waited this long is overloaded: it takes the newest
+ * first. A turn of the event loop that scores for `scoringSliceMs` and waits for a publish is far
+ * shorter. What is left of `queuedMsMax` is enough to answer it in time.
+ */
+export const newestFirstMs = 250
+
+/**
  * How long an edge scores before it returns to the event loop for acks, timers and new requests.
  * One submission takes some 20 µs.
  */

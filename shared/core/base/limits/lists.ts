@@ -59,6 +59,12 @@ export const listNetworksMax = 2_000_000
 export const widestListed = { v4: 8, v6: 16 } as const
 
 /**
+ * Networks wider than this are an effect on many people, for which tenants may want four eyes:
+ * 65,536 addresses of IPv4; of IPv6 what one provider gives 65,536 customers.
+ */
+export const wideListed = { v4: 16, v6: 32 }
+
+/**
  * Ranges of one database. A range has 8 bytes for IPv4, 12 for IPv6 up to /64 and at most 20 for
  * longer prefixes: 192 MB of IPv6 at most, where real files have two to five million ranges.
  */

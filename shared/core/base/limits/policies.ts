@@ -109,6 +109,12 @@ export const bulkAboveDefault = 100
 export const bulkAboveMax = 1_000_000_000
 
 /**
+ * How long a change by an API key counts towards that limit: a key that waits between changes
+ * takes days for what a bulk change does at once.
+ */
+export const keyChangesWindowHours = 24
+
+/**
  * How far the alerts of a proposed bulk change may differ from what its author saw: a twentieth,
  * and ten of a few. A queue of 500 that gained 25 overnight is still the one that was proposed.
  */

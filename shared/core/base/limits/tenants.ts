@@ -2,13 +2,6 @@
 import type { Rate } from '../../http/rate-limit.ts'
 import { verdictKeysStaleMsMax } from './rest-api.ts'
 
-/**
- * How long a webhook secret may sign beside the one that replaced it: long enough for a change of a
- * receiver that waits for a release, and it ends by itself.
- */
-export const webhookOverlapSecondsMin = 60
-export const webhookOverlapSecondsMax = 7 * 24 * 60 * 60
-
 /** Bounds of the tenant directory: leases of edges, locks, and cached tenants and policies. */
 
 /**
@@ -45,7 +38,7 @@ export const deadEdgeMs = 10_000
  */
 export const staleSecretVersionsMax = 32
 
-/** How long a change of a tenant waits for another one: four times the longest rotation. */
+/** How long a change of a tenant waits for another one: longer than a lease, and than most. */
 export const tenantLockWaitMs = 10_000
 
 /**
@@ -59,18 +52,36 @@ export const rotationMaxMs = 60_000
 export const rotationKeysKeptMs = 15 * 60_000
 
 /**
- * Connections of each thread of a console that hold locks. Changes of tenants, which take seconds,
- * have their own, so that long jobs cannot use them up. Jobs: two erasures with two locks each, two
- * backtests, and retention, replication, prevalence and reconciliation with one each.
+ * How long a lease of named work lasts that its holder does not renew; it renews each quarter.
+ * Others look for expired ones every few seconds (`takeoverMs`), so they have the work of a process
+ * that hangs after 13 s, or after 20 s when it hangs within a transaction, which the server ends
+ * after 15 s. A change of a tenant waits for longer than a lease of a dead console
+ * (`tenantLockWaitMs`). A thread that computes, or a database that fails over, is away for a second
+ * or two.
  */
-export const changeLocksMax = 10
-export const jobLocksMax = 2 * 2 + 2 + 4
+export const workLeaseMs = 8_000
+
+/** How often a console looks for leases of processes that have ended or hang. */
+export const takeoverMs = 5_000
+
+/** How long an erasure waits for a job of another console: longer than a lease. */
+export const leaseWaitMs = 10_000
+
+/** Connections of each thread of a console that take and renew leases: a millisecond each. */
+export const leaseConnectionsMax = 2
 
 /** Erasures that a console runs at once: each rewrites parts of the largest tables. */
 export const erasuresAtOnceMax = 2
 
 /** Erasures of one tenant that are not done; at some seconds each, half an hour of work. */
 export const erasuresWaitingMax = 100
+
+/**
+ * How long an erasure looks for mentions of its id in each of Postgres and ClickHouse: enough for
+ * the bodies of some ten million events of 2 KB. What is not read by then is not counted, and the
+ * receipt says so.
+ */
+export const mentionsReadSecondsMax = 20
 
 /** How long an erasure's row with its receipt stays after its end: as long as the audit log. */
 export const erasuresKeptDays = 400
@@ -113,7 +124,7 @@ export const verdictLifetimeSeconds = 5 * 60
 export const verdictKeysCacheSeconds = 5 * 60
 
 /** How far the clocks of edges, the console and verifiers may be apart. */
-export const verdictClockSkewSeconds = 60
+const verdictClockSkewSeconds = 60
 
 /**
  * A key signs once it has been published for this long, eleven minutes: every copy of the keys from

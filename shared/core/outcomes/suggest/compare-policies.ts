@@ -143,7 +143,7 @@ function drawPairs(
 }
 
 /** The range that 95 % of the values are in. */
-export function toRange(values: readonly number[]): Range {
+function toRange(values: readonly number[]): Range {
   const sorted = [...values].sort((a, b) => a - b)
   const cut = Math.floor(0.025 * sorted.length)
   return { low: sorted[cut] ?? 0, high: sorted[sorted.length - 1 - cut] ?? 0 }

@@ -14,7 +14,7 @@ import {
 } from '#shared/core/policies/policy.ts'
 import { type CompiledPolicy, compileRules } from '#shared/core/scoring/score-rules.ts'
 import { tallySignals } from '#shared/core/scoring/score-tally.ts'
-import { isServerCategory, type SignalCategory } from '#shared/core/signals/signal-definition.ts'
+import type { SignalCategory } from '#shared/core/signals/signal-definition.ts'
 import { fullCatalog } from '#shared/core/signals/signals.ts'
 import { detectedWhenFalse } from '#shared/core/signals/watched-signals.ts'
 import { findVelocity } from '#shared/core/velocity/correlation.ts'
@@ -249,7 +249,3 @@ function changeRule(rule: VelocityRule, change: Change): VelocityRule {
 /** The signals that a floor of the policy needs: without points the floor would never hold. */
 export const listFloorSignals = (policy: Policy): ReadonlySet<string> =>
   new Set(policy.floors.flatMap(({ signals }) => signals))
-
-/** Whether only the service observes what the feature is about. */
-export const isOfServer = ({ of }: Feature): boolean =>
-  of.kind === 'velocity' || isServerCategory(of.path.split('.')[0]!)

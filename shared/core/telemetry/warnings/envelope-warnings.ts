@@ -17,7 +17,7 @@ import { measureScoreMismatch } from '#shared/core/velocity/score-mismatch.ts'
 import { type Install, readInstall } from '../install.ts'
 import { findPlaceholderIds, isPlaceholderId } from '../placeholder-ids.ts'
 import type { SignalWarning } from '../signal-warnings.ts'
-import { isObject, type Telemetry } from '../submission.ts'
+import { isObject, readClientAction, readClientScore, type Telemetry } from '../submission.ts'
 import { findUnknownSignals, unknownSignalsMax } from '../unknown-signals.ts'
 import { traitSizes, traitTexts, warnOfDevice } from './device-warnings.ts'
 import { findNearest, toChangesMax, toPlain } from './nearest-name.ts'
@@ -243,8 +243,8 @@ function warnOfSdk({ sdk_version: version, platform }: Telemetry['sdk_meta']): S
 }
 
 function warnOfScorer(scorer: Telemetry['scorer'], raspScore: number | null): SignalWarning[] {
-  const { rasp_score: score, rasp_action: action } = scorer
-  const warnings: SignalWarning[] = []
+  const [score, action] = [readClientScore(scorer), readClientAction(scorer)]
+  const warnings = warnOfForms(scorer)
   if (score !== -1 && !(score >= 0 && score <= 100)) {
     const message = 'is not from 0 to 100, so it is compared with nothing; -1 is no score'
     warnings.push(warn('out_of_range', 'scorer.rasp_score', message))
@@ -263,6 +263,22 @@ function warnOfScorer(scorer: Telemetry['scorer'], raspScore: number | null): Si
     warnings.push(warn('score_mismatch', 'scorer.rasp_score', message))
   }
   return warnings
+}
+
+function warnOfForms(sent: Telemetry['scorer']): SignalWarning[] {
+  const { rasp_score: score, rasp_action: action, rasp_flags: flags } = sent
+  const areFlags = Array.isArray(flags) && flags.every((flag) => typeof flag === 'string')
+  const forms: [name: string, isRight: boolean, form: string][] = [
+    ['rasp_score', typeof score === 'number', 'a number'],
+    ['rasp_action', typeof action === 'string', 'a string'],
+    ['rasp_flags', areFlags, 'an array of strings'],
+  ]
+  return forms
+    .filter(([, isRight]) => !isRight)
+    .map(([name, , form]) => {
+      const message = `should be ${form}; the event is taken, as the server scores the signals`
+      return warn('wrong_type', `scorer.${name}`, message)
+    })
 }
 
 function warnOfEmptySignals({ signals }: Telemetry): SignalWarning[] {

@@ -32,8 +32,8 @@ export type HourlyCountStore = {
   removeEarlier: (tenantId: string, span: Span, countedAt: number) => Promise<void>
 }
 
-/** The lock of a round of counting. */
-export const hourlyCountLock = 'hourly counts'
+/** The lease of a round of counting. */
+export const hourlyCountLease = 'hourly counts'
 
 /** The stream keeps events for 72 hours, so no hour before gets any by itself. */
 const lateHours = 80

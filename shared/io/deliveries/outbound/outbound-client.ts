@@ -15,7 +15,7 @@ import {
 
 export { checkWebhookTarget } from './connect.ts'
 export { type OutboundAnswer, StaleConnectionError } from './exchange.ts'
-export { OutboundError, type OutboundErrorKind } from './outbound-error.ts'
+export { OutboundError } from './outbound-error.ts'
 export { createDnsResolve, type Resolve } from './resolve.ts'
 
 export type OutboundTarget = {

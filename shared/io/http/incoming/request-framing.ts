@@ -99,7 +99,7 @@ export function findHeadFault(request: IncomingMessage): FramingFault | null {
 }
 
 /** Whether a body that has come so far in so many pieces costs more than its bytes. */
-export const hasTooManyPieces = (pieces: number, bytes: number): boolean =>
+const hasTooManyPieces = (pieces: number, bytes: number): boolean =>
   pieces > chunksMin + bytes / payloadBytesPerChunk
 
 /** Requests with too many chunks, and what waits for the bodies of others. */

@@ -326,7 +326,7 @@ async function handleBatch(state: State, batch: DeliveredMessage[]): Promise<voi
     state,
     batch.filter((message) => !isSuspect(message)),
   )
-  for (const message of batch.filter(isSuspect)) await handleAlone(state, message)
+  await handleEach(state, batch.filter(isSuspect))
   state.batch = []
 }
 
@@ -337,7 +337,7 @@ async function handleTogether(state: State, batch: DeliveredMessage[]): Promise<
     acknowledge(state, batch)
   } else if (isDefect(error) && batch.length > 1) {
     state.log.error({ err: error }, 'a batch failed by a defect; retrying its messages one by one')
-    for (const message of batch) await handleAlone(state, message)
+    await handleEach(state, batch)
   } else if (isDefect(error)) {
     await nackDefect(state, batch[0]!, error)
   } else {
@@ -358,11 +358,17 @@ function acknowledge(state: State, batch: readonly DeliveredMessage[]): void {
   state.acknowledged?.()
 }
 
-async function handleAlone(state: State, message: DeliveredMessage): Promise<void> {
-  const error = await tryInPlace(state, [message])
-  if (error === null) acknowledge(state, [message])
-  else if (isDefect(error)) await nackDefect(state, message, error)
-  else nack(state, [message], error)
+/**
+ * Handles messages one by one. While a store is away the rest is nacked at once: each would wait
+ * for it as long as the first, and be held meanwhile.
+ */
+async function handleEach(state: State, messages: readonly DeliveredMessage[]): Promise<void> {
+  for (const [at, message] of messages.entries()) {
+    const error = await tryInPlace(state, [message])
+    if (error === null) acknowledge(state, [message])
+    else if (isDefect(error)) await nackDefect(state, message, error)
+    else return nack(state, messages.slice(at), error)
+  }
 }
 
 /**

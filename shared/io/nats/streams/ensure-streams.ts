@@ -4,6 +4,7 @@
  */
 import type { ConsumerConfig, StreamConfig } from 'nats'
 import pRetry from 'p-retry'
+import { telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Nats } from '../connection.ts'
 import { isForming } from '../jetstream-errors.ts'
@@ -38,24 +39,46 @@ export async function ensureStreams(nats: Nats): Promise<string[]> {
   return created
 }
 
+/** For servers that have just started. */
+export type Forming = { log: Log; limitMs: number }
+
 /**
- * `ensureStreams` for servers that have just started: three of them need seconds to form a cluster,
- * and after a change a stream has no leader for a moment.
+ * `ensureStreams` for servers that have just started.
  * @returns what `ensureStreams` returns
  * @throws what `ensureStreams` throws, once `limitMs` have passed
  */
-export async function ensureStreamsOnceFormed(
-  nats: Nats,
-  { log, limitMs }: { log: Log; limitMs: number },
-): Promise<string[]> {
-  return await pRetry(() => ensureStreams(nats), {
+export const ensureStreamsOnceFormed = (nats: Nats, forming: Forming): Promise<string[]> =>
+  onceFormed(() => ensureStreams(nats), forming)
+
+/**
+ * Whether a cluster has no telemetry, as one whose streams were never made, or were removed: a
+ * server that is started as a member of a cluster on the store of a single server removes all that
+ * it finds there.
+ * @throws when the servers do not answer within `limitMs`
+ */
+export async function isEmptyCluster(nats: Nats, forming: Forming): Promise<boolean> {
+  if (!isClustered(nats)) return false
+  const find = () => nats.manager.streams.info(telemetryStream).catch(nullIfMissing)
+  return (await onceFormed(find, forming)) === null
+}
+
+/** Whether the server is a member of a cluster. */
+export const isClustered = ({ connection }: Nats): boolean => connection.info?.cluster !== undefined
+
+/**
+ * Does `work` once the servers are ready for it: three of them need seconds to form a cluster, and
+ * after a change a stream has no leader for a moment.
+ * @throws what `work` throws, once `limitMs` have passed
+ */
+export async function onceFormed<T>(work: () => Promise<T>, { log, limitMs }: Forming): Promise<T> {
+  return await pRetry(work, {
     retries: Number.POSITIVE_INFINITY,
     minTimeout: 250,
     maxTimeout: 2_000,
     maxRetryTime: limitMs,
     shouldRetry: ({ error }) => isForming(error),
     onFailedAttempt: ({ error }) =>
-      log.warn({ err: error }, 'creating the streams failed; retrying'),
+      log.warn({ err: error }, 'the streams cannot be made yet; retrying'),
   })
 }
 

@@ -41,7 +41,7 @@ export async function restoreStreams(nats: Nats): Promise<string[]> {
  * @returns whether it was
  * @throws when the broker does not answer
  */
-export async function restoreStream(nats: Nats, stream: string): Promise<boolean> {
+async function restoreStream(nats: Nats, stream: string): Promise<boolean> {
   if ((await nats.manager.streams.info(stream).catch(nullIfMissing)) !== null) return false
   await addStream(nats, listStreamConfigs(nats).find(({ name }) => name === stream)!)
   return true

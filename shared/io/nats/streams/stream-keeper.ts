@@ -4,12 +4,13 @@
  * and every ten seconds. It runs in every console.
  */
 import { Events, type Msg } from 'nats'
-import { lostSubjects } from '#shared/core/telemetry/nats-names.ts'
+import { lostSubjects, telemetryStream } from '#shared/core/telemetry/nats-names.ts'
 import type { Log } from '#shared/io/process/log.ts'
 import type { Metrics } from '#shared/io/process/metrics.ts'
 import { pause } from '#shared/io/process/pause.ts'
 import { type Poller, startPolling } from '#shared/io/process/poll.ts'
 import type { Nats } from '../connection.ts'
+import { isClustered } from './ensure-streams.ts'
 import { restoreStreams } from './restore-streams.ts'
 import { consumerConfigs } from './stream-configs.ts'
 
@@ -19,6 +20,12 @@ type StreamKeeperOptions = {
   log: Log
   metrics: Metrics
 }
+
+const lostInCluster =
+  'a cluster of NATS had no telemetry stream. If it had one before, what was accepted and not ' +
+  'decided is lost unless a store still has it. A server that is started as a member of a ' +
+  'cluster on the store of a single server removes what it finds there: see "From one server to ' +
+  'three" in deploy/cluster/README.md'
 
 /** How often to look, without a sign that something was lost: a look costs some ten requests. */
 const sweepMs = 10_000
@@ -53,6 +60,8 @@ export function startStreamKeeper({ findNats, log, metrics }: StreamKeeperOption
       if (created.length > 0) {
         restored.inc(created.length)
         log.warn({ created }, 'streams or consumers were missing and were created again')
+        const isTelemetryNew = created.includes(`stream ${telemetryStream}`)
+        if (isTelemetryNew && isClustered(nats)) log.error(lostInCluster)
       }
       await pause(sweepMs, AbortSignal.any([signal, lost.signal]))
       everyMs = 0

@@ -70,14 +70,10 @@ export async function killAtRandom(running: TestStack, plan: KillPlan): Promise<
   const kills: ChildKill[] = []
   while (left.length > 0) {
     await pause(random.exponential(plan.meanGapMs))
-    const at = await until(
-      'a process to kill',
-      () => {
-        const up = left.findIndex((child) => runningPid(running, child) !== null)
-        return up === -1 ? null : { up }
-      },
-      60_000,
-    )
+    const at = await until('a process to kill', () => {
+      const up = left.findIndex((child) => runningPid(running, child) !== null)
+      return up === -1 ? null : { up }
+    })
     const child = left[at.up]!
     await plan.before(child)
     const pid = signalChild(running, child, 'SIGKILL')
@@ -86,7 +82,7 @@ export async function killAtRandom(running: TestStack, plan: KillPlan): Promise<
     const kill = { child, pid, atMs: Date.now(), openEvents: plan.openEvents() }
     kills.push(kill)
     plan.onKill?.(kill, kills.length)
-    await until(`the end of ${child}`, () => parentOf(pid) !== running.pid, 10_000)
+    await until(`the end of ${child}`, () => parentOf(pid) !== running.pid)
   }
   return kills
 }

@@ -90,7 +90,7 @@ export async function withStackUnderLoad<T>(
 }
 
 /** Reads the effects of faults from the counters and the clients. */
-export function readEvidence({ counters, load }: StackUnderLoad): Evidence {
+function readEvidence({ counters, load }: StackUnderLoad): Evidence {
   const redelivered = (consumer: string) =>
     counters.totalOf('di_consume_redelivered_total', `consumer="${consumer}"`)
   const lost = ['cut', 'time limit'].map((outcome) => load.outcomes.get(outcome) ?? 0)

@@ -1,291 +1,83 @@
 /** Attacks on the app: farms, hooks, changed apps and false identities. */
-import type { DeviceRow } from './device-row.ts'
+import { readDevices } from './device-row.ts'
 
-export const attacks: readonly DeviceRow[] = [
-  {
-    device: 'emulator farm',
-    base: 'android',
-    signals: {
-      root: { su_binary: true, dangerous_props: true },
-      emulator: {
-        is_emulator: true,
-        emulator_files: true,
-        qemu_props: true,
-        qemu_prop_count: 9,
-        vbox_mounts: true,
-        cpu_hypervisor: true,
-        device_farm_suspected: true,
-      },
-      tamper: { pi_device_verdict: [] },
-      network: { proxy_configured: true, timezone_mismatch: true },
-    },
-    right: 'RBBBB',
-    why: 'Hundreds of accounts on one computer.',
-  },
-  {
-    device: 'emulator farm that hides',
-    base: 'android',
-    signals: {
-      emulator: {
-        emulator_files: true,
-        qemu_props: true,
-        qemu_prop_count: 7,
-        vbox_mounts: true,
-        emulator_packages: true,
-      },
-      tamper: { device_info_spoofed: true, pi_device_verdict: [] },
-    },
-    right: 'RBBBB',
-    why: 'Files, properties and a false model.',
-  },
-  {
-    device: 'cloud phone',
-    base: 'android',
-    signals: {
-      emulator: { cloud_phone: true, battery_anomaly: true, thermal_missing: true },
-      ecosystem: { no_sim: true, boot_count_low: true },
-    },
-    right: 'ARBBR',
-    why: 'Rented by the hour.',
-  },
-  {
-    device: 'cloud phone farm',
-    base: 'android',
-    signals: {
-      emulator: { cloud_phone: true, device_farm_suspected: true, battery_anomaly: true },
-    },
-    right: 'RBBBB',
-    why: 'Rented by the hundred.',
-  },
-  {
-    device: 'box of phones',
-    base: 'android',
-    signals: {
-      emulator: { device_farm_suspected: true },
-      debugger: { automation_detected: true },
-      ecosystem: { adb_enabled: true },
-      network: { proxy_ip: true },
-    },
-    right: 'RBBBB',
-    why: 'Real phones, steered together.',
-  },
-  {
-    device: 'Frida',
-    base: 'android',
-    signals: { root: { su_binary: true }, debugger: { frida_detected: true } },
-    right: 'RBBBB',
-    why: 'The app is instrumented.',
-  },
-  {
-    device: 'Frida by its libraries',
-    base: 'android',
-    signals: { debugger: { frida_maps: true } },
-    right: 'RBBBB',
-    why: 'The app is instrumented.',
-  },
-  {
-    device: 'Frida gadget in a repackaged app',
-    base: 'android',
-    signals: {
-      debugger: { frida_threads: true, frida_port_open: true },
-      tamper: { signature_mismatch: true, untrusted_install_source: true },
-    },
-    right: 'RBBBB',
-    why: 'No root needed.',
-  },
-  {
-    device: 'Frida on a jailbroken iPhone',
-    base: 'ios',
-    signals: {
-      root: { jb_dylib_injected: true },
-      debugger: { frida_detected: true, symbol_or_runtime_hook: true },
-    },
-    right: 'RBBBB',
-    why: 'The app is instrumented.',
-  },
-  {
-    device: "hooks by an SDK's general verdict",
-    base: 'android',
-    signals: { debugger: { hooking_detected: true } },
-    right: 'ARBBR',
-    why: 'It can be one weak check.',
-  },
-  {
-    device: 'native hooks',
-    base: 'android',
-    signals: { debugger: { native_hooks: true } },
-    right: 'RBBBB',
-    why: 'Code was patched in memory.',
-  },
-  {
-    device: 'code that differs from its file',
-    base: 'android',
-    signals: { debugger: { memdisk_mismatch: true } },
-    right: 'ARBBR',
-    why: 'A critical sign by itself.',
-  },
-  {
-    device: 'Xposed',
-    base: 'android',
-    signals: { root: { zygisk_detected: true }, debugger: { xposed_detected: true } },
-    right: 'RBBBB',
-    why: 'A hook on a rooted phone.',
-  },
-  {
-    device: 'Xposed, root hidden',
-    base: 'android',
-    signals: { debugger: { xposed_detected: true } },
-    right: 'ARBBR',
-    why: 'A critical sign by itself.',
-  },
-  {
-    device: 'LSPosed that silences the SDK',
-    base: 'android',
-    signals: { debugger: { xposed_detected: true, callback_suppressed: true } },
-    right: 'RBBBB',
-    why: 'Two critical signs.',
-  },
-  {
-    device: 'callbacks that never come',
-    base: 'android',
-    signals: { debugger: { callback_suppressed: true } },
-    right: 'ARBBR',
-    why: 'Someone stops the SDK.',
-  },
-  {
-    device: 'runtime hooks on an iPhone',
-    base: 'ios',
-    signals: { debugger: { symbol_or_runtime_hook: true } },
-    right: 'ARBBR',
-    why: 'A critical sign by itself.',
-  },
-  {
-    device: 'memory scanner',
-    base: 'android',
-    signals: { debugger: { memory_scanned: true } },
-    right: 'ARRRR',
-    why: 'A cheat for values in memory.',
-  },
-  {
-    device: 'repackaged app',
-    base: 'android',
-    signals: {
-      tamper: {
-        signature_mismatch: true,
-        untrusted_install_source: true,
-        pi_app_verdict: 'UNRECOGNIZED_VERSION',
-        installer_package: 'com.apkpure.aegon',
-      },
-    },
-    right: 'RBBBB',
-    why: 'Another publisher signed it.',
-  },
-  {
-    device: 'repackaged app that names a trusted store',
-    base: 'android',
-    signals: {
-      tamper: {
-        signature_mismatch: true,
-        untrusted_install_source: true,
-        pi_app_verdict: 'UNRECOGNIZED_VERSION',
-        installer_package: 'com.sec.android.app.samsungapps',
-      },
-    },
-    right: 'RBBBB',
-    why: 'Whoever changes the app can name any installer.',
-  },
-  {
-    device: 'app with another package name',
-    base: 'android',
-    signals: { tamper: { package_name_mismatch: true } },
-    right: 'RBBBB',
-    why: 'A copy of the app.',
-  },
-  {
-    device: 'app with another bundle id',
-    base: 'ios',
-    signals: { tamper: { bundle_id_mismatch: true } },
-    right: 'RBBBB',
-    why: 'A copy of the app.',
-  },
-  {
-    device: 'changed code',
-    base: 'android',
-    signals: { tamper: { code_integrity_failed: true } },
-    right: 'ARBBR',
-    why: 'A critical sign by itself.',
-  },
-  {
-    device: 'injected library',
-    base: 'android',
-    signals: { tamper: { library_injected: true } },
-    right: 'ARBBR',
-    why: 'A critical sign by itself.',
-  },
-  {
-    device: 'changed code and an injected library',
-    base: 'android',
-    signals: { tamper: { code_integrity_failed: true, library_injected: true } },
-    right: 'RBBBB',
-    why: 'Two critical signs.',
-  },
-  {
-    device: 'app that Google does not know',
-    base: 'android',
-    signals: { tamper: { pi_app_verdict: 'UNRECOGNIZED_VERSION' } },
-    right: 'ARBBR',
-    why: "Its signature or version is not the publisher's.",
-  },
-  {
-    device: 'crowd of integrity tokens',
-    base: 'android',
-    signals: { tamper: { pi_recent_activity: 'LEVEL_4' } },
-    right: 'AARAA',
-    why: 'A device that asks all day; a strict tenant asks.',
-  },
-  {
-    device: 'identity changer',
-    base: 'android',
-    signals: {
-      tamper: { device_info_spoofed: true, device_binding_changed: true },
-      ecosystem: { recent_factory_reset: true },
-      network: { vpn_active: true },
-    },
-    right: 'ARBBR',
-    why: 'A new phone every day.',
-  },
-  {
-    device: 'identity changer with a false location',
-    base: 'android',
-    signals: {
-      tamper: { device_info_spoofed: true, device_binding_changed: true },
-      ecosystem: { recent_factory_reset: true, location_spoofed: true },
-    },
-    right: 'RBBBB',
-    why: 'Nothing that it says is true.',
-  },
-  {
-    device: 'automation framework',
-    base: 'android',
-    signals: { debugger: { automation_detected: true }, ecosystem: { adb_enabled: true } },
-    right: 'AABBR',
-    why: 'Appium: a test, or a script for a market that adds up by its counts.',
-  },
-  {
-    device: 'auto clicker',
-    base: 'android',
-    signals: { debugger: { auto_clicker: true } },
-    right: 'AARAR',
-    why: 'It accepts orders before people can.',
-  },
-  {
-    device: 'auto clicker by accessibility',
-    base: 'android',
-    signals: {
-      debugger: { auto_clicker: true, accessibility_abuse: true },
-      ecosystem: { overlay_or_interfering_apps: true },
-    },
-    right: 'AARAR',
-    why: 'The same, seen from three sides.',
-  },
-]
+export const attacks = readDevices(`
+RBBBB android | emulator farm | Hundreds of accounts on one computer.
+  | root.su_binary root.dangerous_props emulator.is_emulator emulator.emulator_files
+  emulator.qemu_props emulator.qemu_prop_count=9 emulator.vbox_mounts emulator.cpu_hypervisor
+  emulator.device_farm_suspected tamper.pi_device_verdict=[] network.proxy_configured
+  network.timezone_mismatch
+RBBBB android | emulator farm that hides | Files, properties and a false model.
+  | emulator.emulator_files emulator.qemu_props emulator.qemu_prop_count=7 emulator.vbox_mounts
+  emulator.emulator_packages tamper.device_info_spoofed tamper.pi_device_verdict=[]
+ARBBR android | cloud phone | Rented by the hour.
+  | emulator.cloud_phone emulator.battery_anomaly emulator.thermal_missing ecosystem.no_sim
+  ecosystem.boot_count_low
+RBBBB android | cloud phone farm | Rented by the hundred.
+  | emulator.cloud_phone emulator.device_farm_suspected emulator.battery_anomaly
+RBBBB android | box of phones | Real phones, steered together.
+  | emulator.device_farm_suspected debugger.automation_detected ecosystem.adb_enabled
+  network.proxy_ip
+RBBBB android | Frida | The app is instrumented.
+  | root.su_binary debugger.frida_detected
+RBBBB android | Frida by its libraries | The app is instrumented.
+  | debugger.frida_maps
+RBBBB android | Frida gadget in a repackaged app | No root needed.
+  | debugger.frida_threads debugger.frida_port_open tamper.signature_mismatch
+  tamper.untrusted_install_source
+RBBBB ios | Frida on a jailbroken iPhone | The app is instrumented.
+  | root.jb_dylib_injected debugger.frida_detected debugger.symbol_or_runtime_hook
+ARBBR android | hooks by an SDK's general verdict | It can be one weak check.
+  | debugger.hooking_detected
+RBBBB android | native hooks | Code was patched in memory.
+  | debugger.native_hooks
+ARBBR android | code that differs from its file | A critical sign by itself.
+  | debugger.memdisk_mismatch
+RBBBB android | Xposed | A hook on a rooted phone.
+  | root.zygisk_detected debugger.xposed_detected
+ARBBR android | Xposed, root hidden | A critical sign by itself.
+  | debugger.xposed_detected
+RBBBB android | LSPosed that silences the SDK | Two critical signs.
+  | debugger.xposed_detected debugger.callback_suppressed
+ARBBR android | callbacks that never come | Someone stops the SDK.
+  | debugger.callback_suppressed
+ARBBR ios | runtime hooks on an iPhone | A critical sign by itself.
+  | debugger.symbol_or_runtime_hook
+ARRRR android | memory scanner | A cheat for values in memory.
+  | debugger.memory_scanned
+RBBBB android | repackaged app | Another publisher signed it.
+  | tamper.signature_mismatch tamper.untrusted_install_source
+  tamper.pi_app_verdict="UNRECOGNIZED_VERSION" tamper.installer_package="com.apkpure.aegon"
+RBBBB android | repackaged app that names a trusted store | Whoever changes the app can name any
+  installer.
+  | tamper.signature_mismatch tamper.untrusted_install_source
+  tamper.pi_app_verdict="UNRECOGNIZED_VERSION"
+  tamper.installer_package="com.sec.android.app.samsungapps"
+RBBBB android | app with another package name | A copy of the app.
+  | tamper.package_name_mismatch
+RBBBB ios | app with another bundle id | A copy of the app.
+  | tamper.bundle_id_mismatch
+ARBBR android | changed code | A critical sign by itself.
+  | tamper.code_integrity_failed
+ARBBR android | injected library | A critical sign by itself.
+  | tamper.library_injected
+RBBBB android | changed code and an injected library | Two critical signs.
+  | tamper.code_integrity_failed tamper.library_injected
+ARBBR android | app that Google does not know | Its signature or version is not the publisher's.
+  | tamper.pi_app_verdict="UNRECOGNIZED_VERSION"
+AARAA android | crowd of integrity tokens | A device that asks all day; a strict tenant asks.
+  | tamper.pi_recent_activity="LEVEL_4"
+ARBBR android | identity changer | A new phone every day.
+  | tamper.device_info_spoofed tamper.device_binding_changed ecosystem.recent_factory_reset
+  network.vpn_active
+RBBBB android | identity changer with a false location | Nothing that it says is true.
+  | tamper.device_info_spoofed tamper.device_binding_changed ecosystem.recent_factory_reset
+  ecosystem.location_spoofed
+AABBR android | automation framework | Appium: a test, or a script for a market that adds up by
+  its counts.
+  | debugger.automation_detected ecosystem.adb_enabled
+AARAR android | auto clicker | It accepts orders before people can.
+  | debugger.auto_clicker
+AARAR android | auto clicker by accessibility | The same, seen from three sides.
+  | debugger.auto_clicker debugger.accessibility_abuse ecosystem.overlay_or_interfering_apps
+`)

@@ -1,212 +1,87 @@
-/** Devices by what the service verified of their install, beside what the app finds on them. */
-import type { DeviceRow } from './device-row.ts'
+/** Devices by what the service verified of their install, beside what the app finds on them, and
+ * by the address that their requests come from. */
+import { readDevices } from './device-row.ts'
 
-/** A key in hardware, with evidence that holds. */
-const verified = { install_key: true, verified: true, hardware_backed: true }
-/** Evidence of genuine hardware that says what is wrong with the phone. */
-const rejected = { install_key: true, rejected: true, hardware_backed: true }
+export const attestedDevices = readDevices(`
+AAAAA android | attested phone | Everything vouches for it.
+  | attestation.install_key attestation.verified attestation.hardware_backed
+  attestation.os_patch_age_days=35
+AAAAA ios | client of before, without a token | Nobody had to register until now.
+  | attestation.missing
+AAAAA android | phone that was off for two months | It renews its token with the next request.
+  | attestation.stale
+AARBA android | unlocked bootloader that the app does not see | As one that the app sees: a choice
+  of its owner.
+  | attestation.install_key attestation.rejected attestation.hardware_backed
+  attestation.bootloader_unlocked attestation.boot_unverified
+ARRBR android | the same with a basic verdict, verified | Nothing vouches for the system.
+  | attestation.install_key attestation.rejected attestation.hardware_backed
+  attestation.bootloader_unlocked attestation.boot_unverified
+  attestation.pi_device=["MEETS_BASIC_INTEGRITY"]
+AARAA android | GrapheneOS, locked and attested | As without its evidence: a hardened system
+  behind a locked bootloader.
+  | root.verified_boot_state="SELF_SIGNED" root.custom_rom root.rom_name="GrapheneOS"
+  tamper.pi_device_verdict=["MEETS_BASIC_INTEGRITY"] attestation.install_key attestation.rejected
+  attestation.hardware_backed attestation.boot_unverified
+ARBBR android | LineageOS, attested | As without its evidence: ask, and a strict tenant refuses.
+  | root.bootloader_unlocked root.verified_boot_state="UNVERIFIED" root.custom_rom root.test_keys
+  tamper.pi_device_verdict=["MEETS_BASIC_INTEGRITY"] ecosystem.developer_mode
+  ecosystem.adb_enabled attestation.install_key attestation.rejected attestation.hardware_backed
+  attestation.bootloader_unlocked attestation.boot_unverified
+ARBBR android | rooted phone, attested | Root needs an unlocked bootloader: one fact, and root
+  alone asks.
+  | root.rooted root.su_binary root.magisk_detected attestation.install_key attestation.rejected
+  attestation.hardware_backed attestation.bootloader_unlocked attestation.boot_unverified
+ARRRR android | evidence without a genuine chain | Somebody made it up, or an old phone has no
+  hardware: a person looks.
+  | attestation.install_key attestation.rejected attestation.hardware_backed=false
+ARBRR android | keybox that leaked | A clean phone in every word, by a key that many have.
+  | attestation.install_key attestation.verified attestation.hardware_backed
+  attestation.shared_key
+ARBRR android | keybox that leaked and was revoked | The same key, a week later: no proof against
+  the phones that were made with it.
+  | attestation.install_key attestation.rejected attestation.hardware_backed=false
+  attestation.shared_key attestation.revoked
+ARRRR android | revoked key of a phone | Its factory lost the key: its owner did nothing.
+  | attestation.install_key attestation.rejected attestation.hardware_backed=false
+  attestation.revoked
+ARBBR android | repackaged app on a genuine phone | Hardware names another signer; or the list of
+  apps lacks one, so balanced asks.
+  | attestation.install_key attestation.rejected attestation.hardware_backed
+  attestation.app_unknown
+AARAA ios | body of another day | Honest clients repeat a request whose answer was lost.
+  | attestation.install_key attestation.verified attestation.hardware_backed attestation.replayed
+AAAAA ios | assertions that overtake each other | Two requests at once.
+  | attestation.install_key attestation.verified attestation.hardware_backed
+  attestation.counter_reused
+ARBRR android | claim of a better verdict than was verified | It says what Google did not.
+  | tamper.pi_device_verdict=["MEETS_STRONG_INTEGRITY"] attestation.install_key
+  attestation.pi_device=["MEETS_BASIC_INTEGRITY"] attestation.claim_contradicted
+AARBA ios | build of a developer | It is not the app of the store; Circular 77 refuses debuggable
+  apps.
+  | attestation.install_key attestation.verified attestation.hardware_backed
+  attestation.debug_build
+AAAAA android | app of another store, verified by Google | Google does not know the licences of
+  other stores.
+  | tamper.installer_package="com.sec.android.app.samsungapps" attestation.install_key
+  attestation.verified attestation.hardware_backed
+  attestation.pi_device=["MEETS_DEVICE_INTEGRITY"] attestation.pi_app="PLAY_RECOGNIZED"
+  attestation.pi_licensing="UNLICENSED"
+ARRRR android | caller who steers the screen, verified by Google | The usual scam.
+  | ecosystem.active_call attestation.install_key attestation.verified attestation.hardware_backed
+  attestation.pi_device=["MEETS_DEVICE_INTEGRITY"]
+  attestation.app_access_risk=["UNKNOWN_CONTROLLING"]
+`)
 
-export const attestedDevices: readonly DeviceRow[] = [
-  {
-    device: 'attested phone',
-    base: 'android',
-    signals: {},
-    server: { attestation: { ...verified, os_patch_age_days: 35 } },
-    right: 'AAAAA',
-    why: 'Everything vouches for it.',
-  },
-  {
-    device: 'client of before, without a token',
-    base: 'ios',
-    signals: {},
-    server: { attestation: { missing: true } },
-    right: 'AAAAA',
-    why: 'Nobody had to register until now.',
-  },
-  {
-    device: 'phone that was off for two months',
-    base: 'android',
-    signals: {},
-    server: { attestation: { stale: true } },
-    right: 'AAAAA',
-    why: 'It renews its token with the next request.',
-  },
-  {
-    device: 'unlocked bootloader that the app does not see',
-    base: 'android',
-    signals: {},
-    server: {
-      attestation: { ...rejected, bootloader_unlocked: true, boot_unverified: true },
-    },
-    right: 'AARBA',
-    why: 'As one that the app sees: a choice of its owner.',
-  },
-  {
-    device: 'the same with a basic verdict, verified',
-    base: 'android',
-    signals: {},
-    server: {
-      attestation: {
-        ...rejected,
-        bootloader_unlocked: true,
-        boot_unverified: true,
-        pi_device: ['MEETS_BASIC_INTEGRITY'],
-      },
-    },
-    right: 'ARRBR',
-    why: 'Nothing vouches for the system.',
-  },
-  {
-    device: 'GrapheneOS, locked and attested',
-    base: 'android',
-    signals: {
-      root: { verified_boot_state: 'SELF_SIGNED', custom_rom: true, rom_name: 'GrapheneOS' },
-      tamper: { pi_device_verdict: ['MEETS_BASIC_INTEGRITY'] },
-    },
-    server: { attestation: { ...rejected, boot_unverified: true } },
-    right: 'AARAA',
-    why: 'As without its evidence: a hardened system behind a locked bootloader.',
-  },
-  {
-    device: 'LineageOS, attested',
-    base: 'android',
-    signals: {
-      root: {
-        bootloader_unlocked: true,
-        verified_boot_state: 'UNVERIFIED',
-        custom_rom: true,
-        test_keys: true,
-      },
-      tamper: { pi_device_verdict: ['MEETS_BASIC_INTEGRITY'] },
-      ecosystem: { developer_mode: true, adb_enabled: true },
-    },
-    server: { attestation: { ...rejected, bootloader_unlocked: true, boot_unverified: true } },
-    right: 'ARBBR',
-    why: 'As without its evidence: ask, and a strict tenant refuses.',
-  },
-  {
-    device: 'rooted phone, attested',
-    base: 'android',
-    signals: { root: { rooted: true, su_binary: true, magisk_detected: true } },
-    server: { attestation: { ...rejected, bootloader_unlocked: true, boot_unverified: true } },
-    right: 'ARBBR',
-    why: 'Root needs an unlocked bootloader: one fact, and root alone asks.',
-  },
-  {
-    device: 'evidence without a genuine chain',
-    base: 'android',
-    signals: {},
-    server: { attestation: { install_key: true, rejected: true, hardware_backed: false } },
-    right: 'ARRRR',
-    why: 'Somebody made it up, or an old phone has no hardware: a person looks.',
-  },
-  {
-    device: 'keybox that leaked',
-    base: 'android',
-    signals: {},
-    server: { attestation: { ...verified, shared_key: true } },
-    right: 'ARBRR',
-    why: 'A clean phone in every word, by a key that many have.',
-  },
-  {
-    device: 'keybox that leaked and was revoked',
-    base: 'android',
-    signals: {},
-    server: {
-      attestation: {
-        install_key: true,
-        rejected: true,
-        hardware_backed: false,
-        shared_key: true,
-        revoked: true,
-      },
-    },
-    right: 'ARBRR',
-    why: 'The same key, a week later: no proof against the phones that were made with it.',
-  },
-  {
-    device: 'revoked key of a phone',
-    base: 'android',
-    signals: {},
-    server: {
-      attestation: { install_key: true, rejected: true, hardware_backed: false, revoked: true },
-    },
-    right: 'ARRRR',
-    why: 'Its factory lost the key: its owner did nothing.',
-  },
-  {
-    device: 'repackaged app on a genuine phone',
-    base: 'android',
-    signals: {},
-    server: { attestation: { ...rejected, app_unknown: true } },
-    right: 'ARBBR',
-    why: 'Hardware names another signer; or the list of apps lacks one, so balanced asks.',
-  },
-  {
-    device: 'body of another day',
-    base: 'ios',
-    signals: {},
-    server: { attestation: { ...verified, replayed: true } },
-    right: 'AARAA',
-    why: 'Honest clients repeat a request whose answer was lost.',
-  },
-  {
-    device: 'assertions that overtake each other',
-    base: 'ios',
-    signals: {},
-    server: { attestation: { ...verified, counter_reused: true } },
-    right: 'AAAAA',
-    why: 'Two requests at once.',
-  },
-  {
-    device: 'claim of a better verdict than was verified',
-    base: 'android',
-    signals: { tamper: { pi_device_verdict: ['MEETS_STRONG_INTEGRITY'] } },
-    server: {
-      attestation: {
-        install_key: true,
-        pi_device: ['MEETS_BASIC_INTEGRITY'],
-        claim_contradicted: true,
-      },
-    },
-    right: 'ARBRR',
-    why: 'It says what Google did not.',
-  },
-  {
-    device: 'build of a developer',
-    base: 'ios',
-    signals: {},
-    server: { attestation: { ...verified, debug_build: true } },
-    right: 'AARBA',
-    why: 'It is not the app of the store; Circular 77 refuses debuggable apps.',
-  },
-  {
-    device: 'app of another store, verified by Google',
-    base: 'android',
-    signals: { tamper: { installer_package: 'com.sec.android.app.samsungapps' } },
-    server: {
-      attestation: {
-        ...verified,
-        pi_device: ['MEETS_DEVICE_INTEGRITY'],
-        pi_app: 'PLAY_RECOGNIZED',
-        pi_licensing: 'UNLICENSED',
-      },
-    },
-    right: 'AAAAA',
-    why: 'Google does not know the licences of other stores.',
-  },
-  {
-    device: 'caller who steers the screen, verified by Google',
-    base: 'android',
-    signals: { ecosystem: { active_call: true } },
-    server: {
-      attestation: {
-        ...verified,
-        pi_device: ['MEETS_DEVICE_INTEGRITY'],
-        app_access_risk: ['UNKNOWN_CONTROLLING'],
-      },
-    },
-    right: 'ARRRR',
-    why: 'The usual scam.',
-  },
-]
+export const addressedDevices = readDevices(`
+AAAAA android | phone behind the VPN of its company | A company lets its phones out in a data
+  centre.
+  | connection.country="VN" connection.asn="AS64500" connection.vpn connection.hosting
+  connection.tor=false
+AAAAA ios | iPhone with a privacy relay | Switched on by everyone who wants it.
+  | connection.country="SG" connection.relay connection.hosting
+AAAAA android | phone whose requests leave Tor | Some reach the network in no other way.
+  | connection.tor
+AAAAA android | address of every kind | However bad an address is, it says nothing of the device.
+  | connection.tor connection.proxy connection.hosting connection.vpn connection.relay
+`)

@@ -1,6 +1,6 @@
 /**
- * A row of the table of devices: what a real device sends and which action is right for it under
- * each preset, with the reason. The actions are a decision of people: a change of weights must not
+ * The table of devices: what a real device sends and which action is right for it under each
+ * preset, with the reason. The actions are a decision of people: a change of weights must not
  * change them by accident.
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
@@ -12,7 +12,8 @@ import {
   type SignalDefinition,
   type Signals,
 } from '#shared/core/signals/signal-definition.ts'
-import { signalCatalog } from '#shared/core/signals/signals.ts'
+import { findSignal, signalCatalog } from '#shared/core/signals/signals.ts'
+import { readRows } from '../../process/text-tables.ts'
 
 /** The presets in the order of a row's actions. */
 export const presetOrder: readonly PresetName[] = [
@@ -38,13 +39,50 @@ export type DeviceRow = {
   policy?: Pick<Policy, 'signals' | 'trustedInstallers' | 'requiredSignals'>
 }
 
-/** The policy of a tenant that distributes its app by this installer, which Google does not know. */
+/** The policy of a tenant that distributes its app by this installer, unknown to Google. */
 export const publishesBy = (installer: string): NonNullable<DeviceRow['policy']> => ({
   trustedInstallers: {
     packages: [installer],
     silences: ['tamper.untrusted_install_source', 'tamper.pi_licensing', 'tamper.pi_app_verdict'],
   },
 })
+
+const isCategory = (name: string): name is Category =>
+  (categories as readonly string[]).includes(name)
+
+/**
+ * Reads signals as `category.name`, which is true, and `category.name=JSON`, with a space between
+ * two. @throws for a name that the catalog does not have
+ */
+export function readSignals(text: string) {
+  const found: Record<'signals' | 'server', Record<string, Record<string, unknown>>> = {
+    signals: {},
+    server: {},
+  }
+  for (const word of text.split(' ').filter((one) => one !== '')) {
+    const [, category, name, value = 'true'] = /^(\w+)\.(\w+)(?:=(.+))?$/.exec(word) ?? []
+    if (findSignal(category as Category, name!) === undefined) throw new Error(`no signal: ${word}`)
+    const values = found[isCategory(category!) ? 'signals' : 'server']
+    values[category!] = { ...values[category!], [name!]: JSON.parse(value) as unknown }
+  }
+  return found as { signals: Partial<Signals>; server: ServerSignals }
+}
+
+/**
+ * Reads a table of devices: actions and base, device, reason, and signals where any differ.
+ * @param policies What the tenant of a device adds to the preset, by device.
+ */
+export function readDevices(
+  table: string,
+  policies: Record<string, NonNullable<DeviceRow['policy']>> = {},
+): readonly DeviceRow[] {
+  return readRows(table).map(([head, device, why, text = '']) => {
+    const [right, base] = head!.split(' ') as [string, DeviceRow['base']]
+    const policy = policies[device!]
+    const own = { device: device!, base, right, why: why!, ...readSignals(text) }
+    return policy === undefined ? own : { ...own, policy }
+  })
+}
 
 /** Values of healthy phones that are neither false nor absent. */
 const healthy: Record<'android' | 'ios', Partial<Signals>> = {

@@ -1,258 +1,82 @@
 /** Attacks on people and the business: false places, scams, interception, stripped signals. */
-import type { DeviceRow } from './device-row.ts'
+import { readDevices } from './device-row.ts'
 
-export const frauds: readonly DeviceRow[] = [
+export const frauds = readDevices(
+  `
+AARAR android | courier with a GPS spoofer | Who pays for being somewhere asks.
+  | ecosystem.location_spoofed ecosystem.developer_mode
+ARBBB android | courier with a GPS spoofer and root | A hidden spoofer needs root.
+  | root.su_binary root.bootloader_unlocked ecosystem.location_spoofed
+AAAAA android | courier with an app for false locations | It is installed and not used.
+  | ecosystem.mock_location_possible ecosystem.developer_mode
+ARBRB android | courier on a second account | A clone of the app and a false place.
+  | emulator.app_cloned ecosystem.location_spoofed
+AARAR ios | location spoofed on an iPhone | By a computer on the cable.
+  | ecosystem.location_spoofed
+ARRRR android | scam by remote control and a call | The usual scam.
+  | ecosystem.remote_control_active ecosystem.active_call
+  ecosystem.remote_control_provider="anydesk"
+ARRRR android | scam by a shared screen and a call | The caller reads along.
+  | ecosystem.screen_mirrored ecosystem.active_call
+ARRRR ios | scam by a recorded screen and a call | A screen that is shared in a call is recorded.
+  | ecosystem.screen_recording ecosystem.active_call
+ARRRR android | scam by an unknown app that controls | Google sees the app that steers.
+  | tamper.pi_app_access_risk=["UNKNOWN_CONTROLLING"] ecosystem.active_call
+ARBRR android | scam seen from every side | Ask the victim; a strict tenant refuses.
+  | tamper.pi_app_access_risk=["UNKNOWN_CONTROLLING","KNOWN_INSTALLED"]
+  ecosystem.remote_control_active ecosystem.active_call ecosystem.screen_mirrored
+AARAA android | unknown app that controls the screen | A tool from elsewhere.
+  | tamper.pi_app_access_risk=["UNKNOWN_CONTROLLING"]
+AAAAA android | unknown app that captures the screen | A recorder from elsewhere.
+  | tamper.pi_app_access_risk=["UNKNOWN_CAPTURING"]
+ARRRR android | virtual camera | A face is injected.
+  | ecosystem.virtual_camera
+RBBBB android | replaced camera stream | A face is injected on a device that lies.
+  | tamper.device_info_spoofed ecosystem.camera_hijack
+AARAA android | malware victim | A scanner of the app finds something.
+  | ecosystem.malware_detected ecosystem.suspicious_apps_count=2
+ARBBR android | malware victim that Google sees too | Two scanners agree.
+  | debugger.accessibility_abuse tamper.pi_play_protect="HIGH_RISK" ecosystem.malware_detected
+RBBBB android | banking trojan | It draws over the app and acts for its user.
+  | debugger.accessibility_abuse tamper.pi_play_protect="HIGH_RISK"
+  tamper.pi_app_access_risk=["UNKNOWN_CONTROLLING"] ecosystem.malware_detected
+  ecosystem.overlay_or_interfering_apps
+ARRBR android | active interception | Somebody reads the traffic as it is sent.
+  | network.user_ca_installed network.proxy_configured network.mitm_detected
+  network.pinning_failed
+ARRBR android | interception by an installed authority | Somebody reads the traffic as it is sent.
+  | network.user_ca_installed network.mitm_detected
+AARRA ios | interception found and nothing else | One check; a bank asks.
+  | network.mitm_detected
+ARRBR android | traffic analyst with adb | Interception with a cable: posture and network never
+  block by default.
+  | ecosystem.adb_enabled ecosystem.developer_mode network.user_ca_installed
+  network.proxy_configured network.mitm_detected network.pinning_failed
+ARRRR android | Tor, proxy, hosting and VPN together | Nobody needs all four.
+  | network.tor_ip network.proxy_ip network.datacenter_ip network.vpn_active
+AAAAA android | residential proxy | Weak by itself; counts do the rest.
+  | network.proxy_ip network.timezone_mismatch
+AARAA android | downgraded TLS | A hostile Wi-Fi; a strict tenant asks.
+  | network.ssl_downgrade network.unsecure_wifi
+ARRRR android | forged request | No SDK made it.
+  | network.forged_request
+ARRRR android | replayed and forged request | Network signals alone never block.
+  | network.forged_request network.replayed_request network.datacenter_ip
+ARBRR android | account farm on one phone | Accounts one after another in clones.
+  | emulator.multi_instance emulator.app_cloned network.vpn_active
+AAAAA nothing | everything stripped | Nothing is measured, and the presets require nothing.
+ARRRR nothing | everything stripped, where the tenant requires signals | A hook that strips
+  findings looks so.
+ARRRR android | attestation left out, where the tenant requires it | Who leaves it out gains
+  nothing.
+  | tamper.pi_device_verdict=null
+`,
   {
-    device: 'courier with a GPS spoofer',
-    base: 'android',
-    signals: { ecosystem: { location_spoofed: true, developer_mode: true } },
-    right: 'AARAR',
-    why: 'Who pays for being somewhere asks.',
-  },
-  {
-    device: 'courier with a GPS spoofer and root',
-    base: 'android',
-    signals: {
-      root: { su_binary: true, bootloader_unlocked: true },
-      ecosystem: { location_spoofed: true },
+    'everything stripped, where the tenant requires signals': {
+      requiredSignals: { signals: ['root.*', 'debugger.*', 'tamper.*'], weight: 45 },
     },
-    right: 'ARBBB',
-    why: 'A hidden spoofer needs root.',
-  },
-  {
-    device: 'courier with an app for false locations',
-    base: 'android',
-    signals: { ecosystem: { mock_location_possible: true, developer_mode: true } },
-    right: 'AAAAA',
-    why: 'It is installed and not used.',
-  },
-  {
-    device: 'courier on a second account',
-    base: 'android',
-    signals: { emulator: { app_cloned: true }, ecosystem: { location_spoofed: true } },
-    right: 'ARBRB',
-    why: 'A clone of the app and a false place.',
-  },
-  {
-    device: 'location spoofed on an iPhone',
-    base: 'ios',
-    signals: { ecosystem: { location_spoofed: true } },
-    right: 'AARAR',
-    why: 'By a computer on the cable.',
-  },
-  {
-    device: 'scam by remote control and a call',
-    base: 'android',
-    signals: {
-      ecosystem: {
-        remote_control_active: true,
-        active_call: true,
-        remote_control_provider: 'anydesk',
-      },
+    'attestation left out, where the tenant requires it': {
+      requiredSignals: { signals: ['tamper.pi_device_verdict'], weight: 45 },
     },
-    right: 'ARRRR',
-    why: 'The usual scam.',
   },
-  {
-    device: 'scam by a shared screen and a call',
-    base: 'android',
-    signals: { ecosystem: { screen_mirrored: true, active_call: true } },
-    right: 'ARRRR',
-    why: 'The caller reads along.',
-  },
-  {
-    device: 'scam by a recorded screen and a call',
-    base: 'ios',
-    signals: { ecosystem: { screen_recording: true, active_call: true } },
-    right: 'ARRRR',
-    why: 'A screen that is shared in a call is recorded.',
-  },
-  {
-    device: 'scam by an unknown app that controls',
-    base: 'android',
-    signals: {
-      tamper: { pi_app_access_risk: ['UNKNOWN_CONTROLLING'] },
-      ecosystem: { active_call: true },
-    },
-    right: 'ARRRR',
-    why: 'Google sees the app that steers.',
-  },
-  {
-    device: 'scam seen from every side',
-    base: 'android',
-    signals: {
-      tamper: { pi_app_access_risk: ['UNKNOWN_CONTROLLING', 'KNOWN_INSTALLED'] },
-      ecosystem: { remote_control_active: true, active_call: true, screen_mirrored: true },
-    },
-    right: 'ARBRR',
-    why: 'Ask the victim; a strict tenant refuses.',
-  },
-  {
-    device: 'unknown app that controls the screen',
-    base: 'android',
-    signals: { tamper: { pi_app_access_risk: ['UNKNOWN_CONTROLLING'] } },
-    right: 'AARAA',
-    why: 'A tool from elsewhere.',
-  },
-  {
-    device: 'unknown app that captures the screen',
-    base: 'android',
-    signals: { tamper: { pi_app_access_risk: ['UNKNOWN_CAPTURING'] } },
-    right: 'AAAAA',
-    why: 'A recorder from elsewhere.',
-  },
-  {
-    device: 'virtual camera',
-    base: 'android',
-    signals: { ecosystem: { virtual_camera: true } },
-    right: 'ARRRR',
-    why: 'A face is injected.',
-  },
-  {
-    device: 'replaced camera stream',
-    base: 'android',
-    signals: { tamper: { device_info_spoofed: true }, ecosystem: { camera_hijack: true } },
-    right: 'RBBBB',
-    why: 'A face is injected on a device that lies.',
-  },
-  {
-    device: 'malware victim',
-    base: 'android',
-    signals: { ecosystem: { malware_detected: true, suspicious_apps_count: 2 } },
-    right: 'AARAA',
-    why: 'A scanner of the app finds something.',
-  },
-  {
-    device: 'malware victim that Google sees too',
-    base: 'android',
-    signals: {
-      debugger: { accessibility_abuse: true },
-      tamper: { pi_play_protect: 'HIGH_RISK' },
-      ecosystem: { malware_detected: true },
-    },
-    right: 'ARBBR',
-    why: 'Two scanners agree.',
-  },
-  {
-    device: 'banking trojan',
-    base: 'android',
-    signals: {
-      debugger: { accessibility_abuse: true },
-      tamper: { pi_play_protect: 'HIGH_RISK', pi_app_access_risk: ['UNKNOWN_CONTROLLING'] },
-      ecosystem: { malware_detected: true, overlay_or_interfering_apps: true },
-    },
-    right: 'RBBBB',
-    why: 'It draws over the app and acts for its user.',
-  },
-  {
-    device: 'active interception',
-    base: 'android',
-    signals: {
-      network: {
-        user_ca_installed: true,
-        proxy_configured: true,
-        mitm_detected: true,
-        pinning_failed: true,
-      },
-    },
-    right: 'ARRBR',
-    why: 'Somebody reads the traffic as it is sent.',
-  },
-  {
-    device: 'interception by an installed authority',
-    base: 'android',
-    signals: { network: { user_ca_installed: true, mitm_detected: true } },
-    right: 'ARRBR',
-    why: 'Somebody reads the traffic as it is sent.',
-  },
-  {
-    device: 'interception found and nothing else',
-    base: 'ios',
-    signals: { network: { mitm_detected: true } },
-    right: 'AARRA',
-    why: 'One check; a bank asks.',
-  },
-  {
-    device: 'traffic analyst with adb',
-    base: 'android',
-    signals: {
-      ecosystem: { adb_enabled: true, developer_mode: true },
-      network: {
-        user_ca_installed: true,
-        proxy_configured: true,
-        mitm_detected: true,
-        pinning_failed: true,
-      },
-    },
-    right: 'ARRBR',
-    why: 'Interception with a cable: posture and network never block by default.',
-  },
-  {
-    device: 'Tor, proxy, hosting and VPN together',
-    base: 'android',
-    signals: { network: { tor_ip: true, proxy_ip: true, datacenter_ip: true, vpn_active: true } },
-    right: 'ARRRR',
-    why: 'Nobody needs all four.',
-  },
-  {
-    device: 'residential proxy',
-    base: 'android',
-    signals: { network: { proxy_ip: true, timezone_mismatch: true } },
-    right: 'AAAAA',
-    why: 'Weak by itself; counts do the rest.',
-  },
-  {
-    device: 'downgraded TLS',
-    base: 'android',
-    signals: { network: { ssl_downgrade: true, unsecure_wifi: true } },
-    right: 'AARAA',
-    why: 'A hostile Wi-Fi; a strict tenant asks.',
-  },
-  {
-    device: 'forged request',
-    base: 'android',
-    signals: { network: { forged_request: true } },
-    right: 'ARRRR',
-    why: 'No SDK made it.',
-  },
-  {
-    device: 'replayed and forged request',
-    base: 'android',
-    signals: { network: { forged_request: true, replayed_request: true, datacenter_ip: true } },
-    right: 'ARRRR',
-    why: 'Network signals alone never block.',
-  },
-  {
-    device: 'account farm on one phone',
-    base: 'android',
-    signals: {
-      emulator: { multi_instance: true, app_cloned: true },
-      network: { vpn_active: true },
-    },
-    right: 'ARBRR',
-    why: 'Accounts one after another in clones.',
-  },
-  {
-    device: 'everything stripped',
-    base: 'nothing',
-    signals: {},
-    right: 'AAAAA',
-    why: 'Nothing is measured, and the presets require nothing.',
-  },
-  {
-    device: 'everything stripped, where the tenant requires signals',
-    base: 'nothing',
-    signals: {},
-    right: 'ARRRR',
-    why: 'A hook that strips findings looks so.',
-    policy: { requiredSignals: { signals: ['root.*', 'debugger.*', 'tamper.*'], weight: 45 } },
-  },
-  {
-    device: 'attestation left out, where the tenant requires it',
-    base: 'android',
-    signals: { tamper: { pi_device_verdict: null } },
-    right: 'ARRRR',
-    why: 'Who leaves it out gains nothing.',
-    policy: { requiredSignals: { signals: ['tamper.pi_device_verdict'], weight: 45 } },
-  },
-]
+)

@@ -1,337 +1,96 @@
 /** Devices of honest people that look suspicious and are not: hardware, settings and networks. */
-import { type DeviceRow, publishesBy } from './device-row.ts'
+import { publishesBy, readDevices } from './device-row.ts'
 
-export const honestDevices: readonly DeviceRow[] = [
-  {
-    device: 'stock Android phone',
-    base: 'android',
-    signals: {},
-    right: 'AAAAA',
-    why: 'Nothing is detected.',
-  },
-  {
-    device: 'stock iPhone',
-    base: 'ios',
-    signals: {},
-    right: 'AAAAA',
-    why: 'Nothing is detected.',
-  },
-  {
-    device: 'phone with every level of Play Integrity',
-    base: 'android',
-    signals: {
-      tamper: {
-        pi_device_verdict: [
-          'MEETS_BASIC_INTEGRITY',
-          'MEETS_DEVICE_INTEGRITY',
-          'MEETS_STRONG_INTEGRITY',
-        ],
-      },
-    },
-    right: 'AAAAA',
-    why: 'Only the highest level describes it.',
-  },
-  {
-    device: 'phone whose app could not ask Google',
-    base: 'android',
-    signals: {
-      tamper: {
-        pi_device_verdict: null,
-        pi_app_verdict: null,
-        pi_licensing: null,
-        pi_play_protect: null,
-        attestation_failed: null,
-      },
-    },
-    right: 'AAAAA',
-    why: 'Not measured is no finding: no network, no Play services, a quota.',
-  },
-  {
-    device: 'phone with Google services switched off',
-    base: 'android',
-    signals: {
-      tamper: {
-        pi_app_verdict: 'UNEVALUATED',
-        pi_licensing: 'UNEVALUATED',
-        pi_play_protect: 'UNEVALUATED',
-        pi_device_verdict: null,
-      },
-    },
-    right: 'AAAAA',
-    why: 'Google did not evaluate it.',
-  },
-  {
-    device: 'old SDK that measures little',
-    base: 'nothing',
-    signals: {
-      root: { su_binary: false },
-      emulator: { is_emulator: false },
-      debugger: { frida_detected: false },
-      tamper: { signature_mismatch: false },
-      ecosystem: { adb_enabled: false },
-      network: { vpn_active: false },
-    },
-    right: 'AAAAA',
-    why: 'What it measures is clean.',
-  },
-  {
-    device: 'user of TalkBack',
-    base: 'android',
-    signals: {
-      debugger: { accessibility_abuse: true },
-      ecosystem: { overlay_or_interfering_apps: true },
-    },
-    right: 'AAAAA',
-    why: 'A screen reader is an accessibility service and draws over apps.',
-  },
-  {
-    device: 'user of TalkBack without a passcode',
-    base: 'android',
-    signals: {
-      debugger: { accessibility_abuse: true },
-      ecosystem: { overlay_or_interfering_apps: true, no_passcode: true },
-    },
-    right: 'AAAAA',
-    why: 'Entering a code blindly is hard, so many have none.',
-  },
-  {
-    device: 'user of a password manager by accessibility',
-    base: 'android',
-    signals: { debugger: { accessibility_abuse: true } },
-    right: 'AAAAA',
-    why: 'It fills fields, as its user asked.',
-  },
-  {
-    device: 'Android Go phone',
-    base: 'android',
-    signals: {
-      tamper: { hardware_keystore_missing: true },
-      ecosystem: { os_outdated: true, no_passcode: true },
-    },
-    right: 'AAAAA',
-    why: 'Cheap hardware and no updates are no fraud.',
-  },
-  {
-    device: 'phone out of support',
-    base: 'android',
-    signals: { ecosystem: { os_outdated: true, patch_age_days: 1400 } },
-    right: 'AAAAA',
-    why: 'Age is no fraud.',
-  },
-  {
-    device: 'Chromebook',
-    base: 'android',
-    signals: {
-      emulator: {
-        x86_abi: true,
-        arm_translation: true,
-        radio_version_suspicious: true,
-        thermal_missing: true,
-        cpu_hypervisor: true,
-        battery_anomaly: true,
-      },
-      ecosystem: { no_sim: true },
-    },
-    right: 'AAAAA',
-    why: 'It runs Android in a virtual machine on an x86 processor.',
-  },
-  {
-    device: 'Wi-Fi tablet',
-    base: 'android',
-    signals: { emulator: { radio_version_suspicious: true }, ecosystem: { no_sim: true } },
-    right: 'AAAAA',
-    why: 'It has no radio.',
-  },
-  {
-    device: "kids' tablet",
-    base: 'android',
-    signals: {
-      emulator: { radio_version_suspicious: true, work_profile_or_secondary_user: true },
-      ecosystem: { no_sim: true, no_passcode: true },
-    },
-    right: 'AAAAA',
-    why: 'A second user of a Wi-Fi tablet.',
-  },
-  {
-    device: 'TV box',
-    base: 'android',
-    signals: {
-      emulator: { radio_version_suspicious: true, thermal_missing: true, battery_anomaly: true },
-      ecosystem: { no_sim: true },
-    },
-    right: 'AAAAA',
-    why: 'It has no battery and no radio.',
-  },
-  {
-    device: 'tablet on a charger that is always on',
-    base: 'android',
-    signals: { emulator: { battery_anomaly: true } },
-    right: 'AAAAA',
-    why: 'The battery never changes.',
-  },
-  {
-    device: 'iPhone app on a Mac',
-    base: 'ios',
-    signals: { emulator: { ios_app_on_mac: true }, ecosystem: { no_sim: true } },
-    right: 'AAAAA',
-    why: 'Apple offers it, and people use it.',
-  },
-  {
-    device: 'iPhone in Lockdown Mode',
-    base: 'ios',
-    signals: { ecosystem: { lockdown_mode: true } },
-    right: 'AAAAA',
-    why: 'People at risk protect themselves.',
-  },
-  {
-    device: 'dual app of the system',
-    base: 'android',
-    signals: { emulator: { multi_instance: true } },
-    right: 'AAAAA',
-    why: 'Makers offer it for a second account of a messenger.',
-  },
-  {
-    device: 'Secure Folder',
-    base: 'android',
-    signals: { emulator: { multi_instance: true, work_profile_or_secondary_user: true } },
-    right: 'AAAAA',
-    why: 'A locked space of the maker.',
-  },
-  {
-    device: 'second user of a phone',
-    base: 'android',
-    signals: { emulator: { work_profile_or_secondary_user: true } },
-    right: 'AAAAA',
-    why: 'Families share phones.',
-  },
-  {
-    device: 'work profile',
-    base: 'android',
-    signals: {
-      emulator: { work_profile_or_secondary_user: true },
-      tamper: {
-        untrusted_install_source: true,
-        installer_package: 'com.google.android.apps.work.clouddpc',
-      },
-    },
-    right: 'AARAA',
-    why: 'The company installs apps; a strict tenant asks about an unknown store.',
-  },
-  {
-    device: 'managed work phone',
-    base: 'android',
-    signals: {
-      emulator: { work_profile_or_secondary_user: true },
-      tamper: { untrusted_install_source: true, installer_package: 'com.acme.mdm' },
-      network: { vpn_active: true, proxy_configured: true, user_ca_installed: true },
-    },
-    right: 'ARRRR',
-    why: 'A company reads its traffic: worth a question, but no attack.',
-  },
-  {
-    device: 'managed work phone of a known installer',
-    base: 'android',
-    signals: {
-      emulator: { work_profile_or_secondary_user: true },
-      tamper: { untrusted_install_source: true, installer_package: 'com.acme.beta' },
-      network: { vpn_active: true },
-    },
-    right: 'AAAAA',
-    why: 'The tenant trusts the installer.',
-    policy: publishesBy('com.acme.beta'),
-  },
-  {
-    device: 'phone behind a company proxy',
-    base: 'android',
-    signals: {
-      network: { proxy_configured: true, user_ca_installed: true, proxy_address: '10.1.2.3:3128' },
-    },
-    right: 'AAAAA',
-    why: 'A proxy and its authority without interception found.',
-  },
-  {
-    device: 'company VPN',
-    base: 'android',
-    signals: { network: { vpn_active: true, datacenter_ip: true } },
-    right: 'AAAAA',
-    why: 'Its address is in a data centre.',
-  },
-  {
-    device: 'traveller',
-    base: 'android',
-    signals: {
-      network: {
-        vpn_active: true,
-        public_vpn_ip: true,
-        timezone_mismatch: true,
-        datacenter_ip: true,
-        unsecure_wifi: true,
-      },
-    },
-    right: 'AAAAA',
-    why: 'A VPN in a hotel: one habit seen from several sides.',
-  },
-  {
-    device: 'traveller with roaming',
-    base: 'ios',
-    signals: { network: { timezone_mismatch: true } },
-    right: 'AAAAA',
-    why: 'Roaming leaves by the country of the carrier.',
-  },
-  {
-    device: 'iPhone with a VPN',
-    base: 'ios',
-    signals: { network: { vpn_active: true, public_vpn_ip: true, timezone_mismatch: true } },
-    right: 'AAAAA',
-    why: 'Many people use one.',
-  },
-  {
-    device: 'iPhone with Private Relay',
-    base: 'ios',
-    signals: { network: { relay_ip: true, datacenter_ip: true } },
-    right: 'AAAAA',
-    why: 'A setting of Apple.',
-  },
-  {
-    device: 'phone with WARP',
-    base: 'android',
-    signals: { network: { vpn_active: true, relay_ip: true } },
-    right: 'AAAAA',
-    why: 'A setting that hides no country.',
-  },
-  {
-    device: 'guest in an open Wi-Fi',
-    base: 'android',
-    signals: { network: { unsecure_wifi: true } },
-    right: 'AAAAA',
-    why: 'Every café has one.',
-  },
-  {
-    device: 'guest behind a captive portal',
-    base: 'android',
-    signals: { network: { unsecure_wifi: true, pinning_failed: true } },
-    right: 'AARAA',
-    why: 'The portal answers in place of the server.',
-  },
-  {
-    device: 'phone behind a data saver',
-    base: 'android',
-    signals: { network: { proxy_ip: true, datacenter_ip: true } },
-    right: 'AARAA',
-    why: 'A browser sends its traffic by a proxy of its maker.',
-  },
-  {
-    device: 'Tor user',
-    base: 'android',
-    signals: { network: { tor_ip: true, datacenter_ip: true } },
-    right: 'AARAA',
-    why: 'Privacy alone is no fraud; a strict tenant asks.',
-  },
-  {
-    device: 'phone that repeats requests',
-    base: 'android',
-    signals: { network: { replayed_request: true } },
-    right: 'AARAA',
-    why: 'Its answers are lost on a bad network; a copied request looks the same.',
-  },
-]
+export const honestDevices = readDevices(
+  `
+AAAAA android | stock Android phone | Nothing is detected.
+AAAAA ios | stock iPhone | Nothing is detected.
+AAAAA android | phone with every level of Play Integrity | Only the highest level describes it.
+  |
+  tamper.pi_device_verdict=["MEETS_BASIC_INTEGRITY","MEETS_DEVICE_INTEGRITY","MEETS_STRONG_INTEGRITY"]
+AAAAA android | phone whose app could not ask Google | Not measured is no finding: no network, no
+  Play services, a quota.
+  | tamper.pi_device_verdict=null tamper.pi_app_verdict=null tamper.pi_licensing=null
+  tamper.pi_play_protect=null tamper.attestation_failed=null
+AAAAA android | phone with Google services switched off | Google did not evaluate it.
+  | tamper.pi_app_verdict="UNEVALUATED" tamper.pi_licensing="UNEVALUATED"
+  tamper.pi_play_protect="UNEVALUATED" tamper.pi_device_verdict=null
+AAAAA nothing | old SDK that measures little | What it measures is clean.
+  | root.su_binary=false emulator.is_emulator=false debugger.frida_detected=false
+  tamper.signature_mismatch=false ecosystem.adb_enabled=false network.vpn_active=false
+AAAAA android | user of TalkBack | A screen reader is an accessibility service and draws over
+  apps.
+  | debugger.accessibility_abuse ecosystem.overlay_or_interfering_apps
+AAAAA android | user of TalkBack without a passcode | Entering a code blindly is hard, so many
+  have none.
+  | debugger.accessibility_abuse ecosystem.overlay_or_interfering_apps ecosystem.no_passcode
+AAAAA android | user of a password manager by accessibility | It fills fields, as its user asked.
+  | debugger.accessibility_abuse
+AAAAA android | Android Go phone | Cheap hardware and no updates are no fraud.
+  | tamper.hardware_keystore_missing ecosystem.os_outdated ecosystem.no_passcode
+AAAAA android | phone out of support | Age is no fraud.
+  | ecosystem.os_outdated ecosystem.patch_age_days=1400
+AAAAA android | Chromebook | It runs Android in a virtual machine on an x86 processor.
+  | emulator.x86_abi emulator.arm_translation emulator.radio_version_suspicious
+  emulator.thermal_missing emulator.cpu_hypervisor emulator.battery_anomaly ecosystem.no_sim
+AAAAA android | Wi-Fi tablet | It has no radio.
+  | emulator.radio_version_suspicious ecosystem.no_sim
+AAAAA android | kids' tablet | A second user of a Wi-Fi tablet.
+  | emulator.radio_version_suspicious emulator.work_profile_or_secondary_user ecosystem.no_sim
+  ecosystem.no_passcode
+AAAAA android | TV box | It has no battery and no radio.
+  | emulator.radio_version_suspicious emulator.thermal_missing emulator.battery_anomaly
+  ecosystem.no_sim
+AAAAA android | tablet on a charger that is always on | The battery never changes.
+  | emulator.battery_anomaly
+AAAAA ios | iPhone app on a Mac | Apple offers it, and people use it.
+  | emulator.ios_app_on_mac ecosystem.no_sim
+AAAAA ios | iPhone in Lockdown Mode | People at risk protect themselves.
+  | ecosystem.lockdown_mode
+AAAAA android | dual app of the system | Makers offer it for a second account of a messenger.
+  | emulator.multi_instance
+AAAAA android | Secure Folder | A locked space of the maker.
+  | emulator.multi_instance emulator.work_profile_or_secondary_user
+AAAAA android | second user of a phone | Families share phones.
+  | emulator.work_profile_or_secondary_user
+AARAA android | work profile | The company installs apps; a strict tenant asks about an unknown
+  store.
+  | emulator.work_profile_or_secondary_user tamper.untrusted_install_source
+  tamper.installer_package="com.google.android.apps.work.clouddpc"
+ARRRR android | managed work phone | A company reads its traffic: worth a question, but no attack.
+  | emulator.work_profile_or_secondary_user tamper.untrusted_install_source
+  tamper.installer_package="com.acme.mdm" network.vpn_active network.proxy_configured
+  network.user_ca_installed
+AAAAA android | managed work phone of a known installer | The tenant trusts the installer.
+  | emulator.work_profile_or_secondary_user tamper.untrusted_install_source
+  tamper.installer_package="com.acme.beta" network.vpn_active
+AAAAA android | phone behind a company proxy | A proxy and its authority without interception
+  found.
+  | network.proxy_configured network.user_ca_installed network.proxy_address="10.1.2.3:3128"
+AAAAA android | company VPN | Its address is in a data centre.
+  | network.vpn_active network.datacenter_ip
+AAAAA android | traveller | A VPN in a hotel: one habit seen from several sides.
+  | network.vpn_active network.public_vpn_ip network.timezone_mismatch network.datacenter_ip
+  network.unsecure_wifi
+AAAAA ios | traveller with roaming | Roaming leaves by the country of the carrier.
+  | network.timezone_mismatch
+AAAAA ios | iPhone with a VPN | Many people use one.
+  | network.vpn_active network.public_vpn_ip network.timezone_mismatch
+AAAAA ios | iPhone with Private Relay | A setting of Apple.
+  | network.relay_ip network.datacenter_ip
+AAAAA android | phone with WARP | A setting that hides no country.
+  | network.vpn_active network.relay_ip
+AAAAA android | guest in an open Wi-Fi | Every café has one.
+  | network.unsecure_wifi
+AARAA android | guest behind a captive portal | The portal answers in place of the server.
+  | network.unsecure_wifi network.pinning_failed
+AARAA android | phone behind a data saver | A browser sends its traffic by a proxy of its maker.
+  | network.proxy_ip network.datacenter_ip
+AARAA android | Tor user | Privacy alone is no fraud; a strict tenant asks.
+  | network.tor_ip network.datacenter_ip
+AARAA android | phone that repeats requests | Its answers are lost on a bad network; a copied
+  request looks the same.
+  | network.replayed_request
+`,
+  { 'managed work phone of a known installer': publishesBy('com.acme.beta') },
+)

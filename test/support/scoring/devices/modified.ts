@@ -1,299 +1,87 @@
 /** Rooted, jailbroken, virtual and debugged devices, and attestations that fail. */
-import type { DeviceRow } from './device-row.ts'
+import { readDevices } from './device-row.ts'
 
-export const modifiedDevices: readonly DeviceRow[] = [
-  {
-    device: 'unlocked bootloader',
-    base: 'android',
-    signals: { root: { bootloader_unlocked: true } },
-    right: 'AARBA',
-    why: 'A choice of its owner; a strict tenant asks and Circular 77 refuses.',
-  },
-  {
-    device: 'unlocked bootloader, unverified boot and a basic verdict',
-    base: 'android',
-    signals: {
-      root: { bootloader_unlocked: true, verified_boot_state: 'UNVERIFIED' },
-      tamper: { pi_device_verdict: ['MEETS_BASIC_INTEGRITY'] },
-    },
-    right: 'ARRBR',
-    why: 'Nothing vouches for the system.',
-  },
-  {
-    device: 'the same with a boot state of another vocabulary',
-    base: 'android',
-    signals: {
-      root: { bootloader_unlocked: true, verified_boot_state: 'boot-state' },
-      tamper: { pi_device_verdict: ['MEETS_BASIC_INTEGRITY'] },
-    },
-    right: 'ARRBR',
-    why: 'The bootloader and Google say enough.',
-  },
-  {
-    device: 'the same in the words of Android',
-    base: 'android',
-    signals: {
-      root: { bootloader_unlocked: true, verified_boot_state: 'orange' },
-      tamper: { pi_device_verdict: ['MEETS_BASIC_INTEGRITY'] },
-    },
-    right: 'ARRBR',
-    why: 'Android calls an unverified boot `orange`.',
-  },
-  {
-    device: 'unverified boot',
-    base: 'android',
-    signals: { root: { verified_boot_state: 'UNVERIFIED' } },
-    right: 'AARBA',
-    why: 'Unlocked, but nothing else is found.',
-  },
-  {
-    device: 'boot that failed its verification',
-    base: 'android',
-    signals: { root: { verified_boot_state: 'FAILED', system_integrity: 'COMPROMISED' } },
-    right: 'ARBBR',
-    why: 'The system was changed.',
-  },
-  {
-    device: 'LineageOS',
-    base: 'android',
-    signals: {
-      root: {
-        bootloader_unlocked: true,
-        verified_boot_state: 'UNVERIFIED',
-        custom_rom: true,
-        test_keys: true,
-        dangerous_props: true,
-        busybox_binary: true,
-      },
-      tamper: { pi_device_verdict: ['MEETS_BASIC_INTEGRITY'] },
-      ecosystem: { developer_mode: true },
-    },
-    right: 'ARBBR',
-    why: 'An open system: ask, and a strict tenant refuses.',
-  },
-  {
-    device: 'engineering build',
-    base: 'android',
-    signals: { root: { eng_build: true, test_keys: true, dangerous_props: true } },
-    right: 'AARAA',
-    why: 'A test device of a maker.',
-  },
-  {
-    device: 'basic verdict alone',
-    base: 'android',
-    signals: { tamper: { pi_device_verdict: ['MEETS_BASIC_INTEGRITY'] } },
-    right: 'AAAAA',
-    why: 'Google knows only that it is Android.',
-  },
-  {
-    device: 'no verdict at all',
-    base: 'android',
-    signals: { tamper: { pi_device_verdict: [] } },
-    right: 'AARAA',
-    why: 'Google finds nothing to vouch for.',
-  },
-  {
-    device: 'rooted enthusiast',
-    base: 'android',
-    signals: { root: { su_binary: true, bootloader_unlocked: true } },
-    right: 'ARBBR',
-    why: 'Root is a risk, and most who have it are honest.',
-  },
-  {
-    device: "rooted by an SDK's general verdict",
-    base: 'android',
-    signals: { root: { rooted: true } },
-    right: 'ARRBR',
-    why: 'One strong check.',
-  },
-  {
-    device: 'rooted with Magisk',
-    base: 'android',
-    signals: {
-      root: { magisk_detected: true, root_management_app: true, bootloader_unlocked: true },
-    },
-    right: 'ARBBR',
-    why: 'Two checks agree; root alone stays below BLOCK.',
-  },
-  {
-    device: 'rooted with KernelSU',
-    base: 'android',
-    signals: {
-      root: { kernelsu_detected: true, bootloader_unlocked: true },
-      tamper: { pi_device_verdict: [] },
-    },
-    right: 'RBBBB',
-    why: 'Root, and Google vouches for nothing.',
-  },
-  {
-    device: 'rooted with APatch',
-    base: 'android',
-    signals: { root: { apatch_detected: true } },
-    right: 'ARRBR',
-    why: 'One strong check.',
-  },
-  {
-    device: 'hidden Magisk',
-    base: 'android',
-    signals: { root: { root_hiding: true, zygisk_detected: true, bootloader_unlocked: true } },
-    right: 'ARBBR',
-    why: 'Hiding shows intent.',
-  },
-  {
-    device: 'app hider on a phone without root',
-    base: 'android',
-    signals: { root: { root_hiding: true } },
-    right: 'ARBBR',
-    why: 'Who hides apps from apps hides something.',
-  },
-  {
-    device: 'permissive SELinux',
-    base: 'android',
-    signals: { root: { selinux_permissive: true } },
-    right: 'AARBA',
-    why: 'A weak system, not yet root.',
-  },
-  {
-    device: 'apps that need root for abuse',
-    base: 'android',
-    signals: { root: { dangerous_apps: true } },
-    right: 'AARAA',
-    why: 'Game cheats; a strict tenant asks.',
-  },
-  {
-    device: 'jailbroken iPhone',
-    base: 'ios',
-    signals: { root: { jailbroken: true, jb_url_scheme: true, jb_symlinks: true } },
-    right: 'ARBBR',
-    why: 'A jailbreak is a risk like root.',
-  },
-  {
-    device: 'hidden jailbreak, only its library seen',
-    base: 'ios',
-    signals: { root: { jb_dylib_injected: true } },
-    right: 'ARRBR',
-    why: 'A loaded library is enough for a review.',
-  },
-  {
-    device: 'iPhone that was jailbroken before',
-    base: 'ios',
-    signals: { root: { jb_suspicious_files: true } },
-    right: 'AARAA',
-    why: 'Files may be left from a former owner.',
-  },
-  {
-    device: 'iPhone with a store of a jailbreak',
-    base: 'ios',
-    signals: { root: { jb_url_scheme: true } },
-    right: 'AARAA',
-    why: 'A scheme alone may be another app.',
-  },
-  {
-    device: 'App Attest with an invalid assertion',
-    base: 'ios',
-    signals: { tamper: { app_attest_valid: false } },
-    right: 'ARRRR',
-    why: 'It is cryptography.',
-  },
-  {
-    device: 'attestation for another request',
-    base: 'android',
-    signals: { tamper: { attestation_nonce_mismatch: true } },
-    right: 'ARBRR',
-    why: 'It was copied.',
-  },
-  {
-    device: 'attestation that cannot be verified',
-    base: 'android',
-    signals: { tamper: { attestation_failed: true } },
-    right: 'ARBRR',
-    why: 'It is cryptography.',
-  },
-  {
-    device: 'test emulator',
-    base: 'android',
-    signals: {
-      emulator: {
-        is_emulator: true,
-        x86_abi: true,
-        build_fingerprint_suspicious: true,
-        emulator_network: true,
-      },
-      ecosystem: { developer_mode: true, adb_enabled: true },
-    },
-    right: 'ARBBR',
-    why: 'Developers test on one, and farms run on one.',
-  },
-  {
-    device: 'iOS simulator',
-    base: 'ios',
-    signals: { emulator: { is_simulator: true }, tamper: { app_attest_valid: null } },
-    right: 'ARBBR',
-    why: 'No customer has one.',
-  },
-  {
-    device: 'emulator seen only by its sensors',
-    base: 'android',
-    signals: {
-      emulator: { emulator_sensors: true, build_fingerprint_suspicious: true, qemu_props: true },
-    },
-    right: 'ARRRR',
-    why: 'Three independent signs; no named proof.',
-  },
-  {
-    device: 'emulator seen by its files and packages',
-    base: 'android',
-    signals: { emulator: { emulator_files: true, emulator_packages: true } },
-    right: 'ARRRR',
-    why: 'Two independent signs.',
-  },
-  {
-    device: 'unknown emulator with weak signs',
-    base: 'android',
-    signals: {
-      emulator: {
-        x86_abi: true,
-        radio_version_suspicious: true,
-        telephony_defaults: true,
-        build_fingerprint_suspicious: true,
-      },
-    },
-    right: 'AARAA',
-    why: 'Default numbers are what no Chromebook has.',
-  },
-  {
-    device: 'app cloner',
-    base: 'android',
-    signals: { emulator: { app_cloned: true } },
-    right: 'AARAR',
-    why: 'A second account by an app from elsewhere; couriers rent accounts so.',
-  },
-  {
-    device: 'app cloner with several instances',
-    base: 'android',
-    signals: { emulator: { app_cloned: true, multi_instance: true } },
-    right: 'ARRRR',
-    why: 'Several accounts of one person.',
-  },
-  {
-    device: 'debugger',
-    base: 'android',
-    signals: { debugger: { debugger_attached: true } },
-    right: 'ARBBR',
-    why: 'The app is being read.',
-  },
-  {
-    device: 'tracer',
-    base: 'android',
-    signals: { debugger: { tracer_pid: 4711 } },
-    right: 'ARBBR',
-    why: 'The app is being traced.',
-  },
-  {
-    device: 'breakpoint',
-    base: 'ios',
-    signals: { debugger: { breakpoint_detected: true } },
-    right: 'AARBA',
-    why: 'One check of a debugger.',
-  },
-]
+export const modifiedDevices = readDevices(`
+AARBA android | unlocked bootloader | A choice of its owner; a strict tenant asks and Circular 77
+  refuses.
+  | root.bootloader_unlocked
+ARRBR android | unlocked bootloader, unverified boot and a basic verdict | Nothing vouches for the
+  system.
+  | root.bootloader_unlocked root.verified_boot_state="UNVERIFIED"
+  tamper.pi_device_verdict=["MEETS_BASIC_INTEGRITY"]
+ARRBR android | the same with a boot state of another vocabulary | The bootloader and Google say
+  enough.
+  | root.bootloader_unlocked root.verified_boot_state="boot-state"
+  tamper.pi_device_verdict=["MEETS_BASIC_INTEGRITY"]
+ARRBR android | the same in the words of Android | Android calls an unverified boot \`orange\`.
+  | root.bootloader_unlocked root.verified_boot_state="orange"
+  tamper.pi_device_verdict=["MEETS_BASIC_INTEGRITY"]
+AARBA android | unverified boot | Unlocked, but nothing else is found.
+  | root.verified_boot_state="UNVERIFIED"
+ARBBR android | boot that failed its verification | The system was changed.
+  | root.verified_boot_state="FAILED" root.system_integrity="COMPROMISED"
+ARBBR android | LineageOS | An open system: ask, and a strict tenant refuses.
+  | root.bootloader_unlocked root.verified_boot_state="UNVERIFIED" root.custom_rom root.test_keys
+  root.dangerous_props root.busybox_binary tamper.pi_device_verdict=["MEETS_BASIC_INTEGRITY"]
+  ecosystem.developer_mode
+AARAA android | engineering build | A test device of a maker.
+  | root.eng_build root.test_keys root.dangerous_props
+AAAAA android | basic verdict alone | Google knows only that it is Android.
+  | tamper.pi_device_verdict=["MEETS_BASIC_INTEGRITY"]
+AARAA android | no verdict at all | Google finds nothing to vouch for.
+  | tamper.pi_device_verdict=[]
+ARBBR android | rooted enthusiast | Root is a risk, and most who have it are honest.
+  | root.su_binary root.bootloader_unlocked
+ARRBR android | rooted by an SDK's general verdict | One strong check.
+  | root.rooted
+ARBBR android | rooted with Magisk | Two checks agree; root alone stays below BLOCK.
+  | root.magisk_detected root.root_management_app root.bootloader_unlocked
+RBBBB android | rooted with KernelSU | Root, and Google vouches for nothing.
+  | root.kernelsu_detected root.bootloader_unlocked tamper.pi_device_verdict=[]
+ARRBR android | rooted with APatch | One strong check.
+  | root.apatch_detected
+ARBBR android | hidden Magisk | Hiding shows intent.
+  | root.root_hiding root.zygisk_detected root.bootloader_unlocked
+ARBBR android | app hider on a phone without root | Who hides apps from apps hides something.
+  | root.root_hiding
+AARBA android | permissive SELinux | A weak system, not yet root.
+  | root.selinux_permissive
+AARAA android | apps that need root for abuse | Game cheats; a strict tenant asks.
+  | root.dangerous_apps
+ARBBR ios | jailbroken iPhone | A jailbreak is a risk like root.
+  | root.jailbroken root.jb_url_scheme root.jb_symlinks
+ARRBR ios | hidden jailbreak, only its library seen | A loaded library is enough for a review.
+  | root.jb_dylib_injected
+AARAA ios | iPhone that was jailbroken before | Files may be left from a former owner.
+  | root.jb_suspicious_files
+AARAA ios | iPhone with a store of a jailbreak | A scheme alone may be another app.
+  | root.jb_url_scheme
+ARRRR ios | App Attest with an invalid assertion | It is cryptography.
+  | tamper.app_attest_valid=false
+ARBRR android | attestation for another request | It was copied.
+  | tamper.attestation_nonce_mismatch
+ARBRR android | attestation that cannot be verified | It is cryptography.
+  | tamper.attestation_failed
+ARBBR android | test emulator | Developers test on one, and farms run on one.
+  | emulator.is_emulator emulator.x86_abi emulator.build_fingerprint_suspicious
+  emulator.emulator_network ecosystem.developer_mode ecosystem.adb_enabled
+ARBBR ios | iOS simulator | No customer has one.
+  | emulator.is_simulator tamper.app_attest_valid=null
+ARRRR android | emulator seen only by its sensors | Three independent signs; no named proof.
+  | emulator.emulator_sensors emulator.build_fingerprint_suspicious emulator.qemu_props
+ARRRR android | emulator seen by its files and packages | Two independent signs.
+  | emulator.emulator_files emulator.emulator_packages
+AARAA android | unknown emulator with weak signs | Default numbers are what no Chromebook has.
+  | emulator.x86_abi emulator.radio_version_suspicious emulator.telephony_defaults
+  emulator.build_fingerprint_suspicious
+AARAR android | app cloner | A second account by an app from elsewhere; couriers rent accounts so.
+  | emulator.app_cloned
+ARRRR android | app cloner with several instances | Several accounts of one person.
+  | emulator.app_cloned emulator.multi_instance
+ARBBR android | debugger | The app is being read.
+  | debugger.debugger_attached
+ARBBR android | tracer | The app is being traced.
+  | debugger.tracer_pid=4711
+AARBA ios | breakpoint | One check of a debugger.
+  | debugger.breakpoint_detected
+`)

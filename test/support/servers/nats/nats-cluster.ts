@@ -1,9 +1,9 @@
 // Three real nats-servers with the shipped configuration of deploy/cluster/, unchanged. Each
 // reaches each other over a separate proxy that can be cut; and each can be killed and started
-// again on its port and files.
+// again on its port and files. The first can begin with the store of a single server.
 
 import type { ChildProcess } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -58,8 +58,15 @@ export type NatsCluster = {
 type Wire = Awaited<ReturnType<typeof startProxy>>
 type Plan = { name: string; port: number; httpPort: number; routePort: number }
 
+export type ClusterOptions = {
+  /** A folder with the store of a server that has stopped, which the first server begins with. */
+  firstStore?: string
+  /** Starts nats-server itself, without the look of `start.sh` at the store. */
+  looksAtStore?: boolean
+}
+
 /** Starts three servers and waits until they are one cluster. */
-export async function startNatsCluster(): Promise<NatsCluster> {
+export async function startNatsCluster(options: ClusterOptions = {}): Promise<NatsCluster> {
   const binary = await findNatsServer({ env: process.env, projectDir })
   const dir = mkdtempSync(join(tmpdir(), 'di-nats-cluster-'))
   const taken = new Set<number>()
@@ -81,7 +88,14 @@ export async function startNatsCluster(): Promise<NatsCluster> {
       wires.set(`${from.name} ${to.name}`, wire)
     }
   }
-  const nodes = plans.map((plan) => createNode({ plan, dir, binary: binary.file, wires }))
+  const { firstStore, looksAtStore = true } = options
+  if (firstStore !== undefined) {
+    const from = join(firstStore, 'jetstream')
+    cpSync(from, join(dir, plans[0]!.name, 'data/jetstream'), { recursive: true })
+  }
+  const nodes = plans.map((plan) =>
+    createNode({ plan, dir, binary: binary.file, wires, looksAtStore }),
+  )
   const stop = async () => {
     await Promise.all(nodes.map((node) => node.end()))
     for (const wire of wires.values()) wire.close()
@@ -119,12 +133,13 @@ function prepare(
   plan: Plan,
   dir: string,
   wires: Map<string, Wire>,
-): { file: string; store: string } {
+): { file: string; script: string; store: string } {
   const root = join(dir, plan.name)
   const [etc, secrets] = [join(root, 'etc/nats'), join(root, 'run/secrets')]
   for (const folder of [etc, secrets]) mkdirSync(folder, { recursive: true })
-  const file = join(etc, 'nats.conf')
+  const [file, script] = [join(etc, 'nats.conf'), join(etc, 'start.sh')]
   copyFileSync(join(projectDir, 'deploy/cluster/nats.conf'), file)
+  copyFileSync(join(projectDir, 'deploy/cluster/start.sh'), script)
   copyFileSync(join(projectDir, 'deploy/nats-users.conf'), join(etc, 'nats-users.conf'))
   const passwords = natsUserNames.map((user) => `${passwordVariable(user)}: ${password}\n`)
   writeFileSync(join(secrets, 'nats_passwords'), passwords.join(''))
@@ -140,7 +155,7 @@ function prepare(
     'advertise: "127.0.0.1:1"',
   ]
   writeFileSync(join(secrets, 'nats_cluster'), `${cluster.join('\n')}\n`)
-  return { file, store: join(root, 'data') }
+  return { file, script, store: join(root, 'data') }
 }
 
 function createNode(options: {
@@ -148,14 +163,17 @@ function createNode(options: {
   dir: string
   binary: string
   wires: Map<string, Wire>
+  looksAtStore: boolean
 }): ClusterNode & { end: () => Promise<void> } {
   const { plan, wires } = options
-  const { file, store } = prepare(plan, options.dir, wires)
+  const { file, script, store } = prepare(plan, options.dir, wires)
   const spec: LaunchSpec = {
-    command: options.binary,
-    args: ['--config', file],
+    ...(options.looksAtStore
+      ? { command: script, args: [] }
+      : { command: options.binary, args: ['--config', file] }),
     env: {
       PATH: process.env.PATH,
+      NATS_SERVER: options.binary,
       NATS_SERVER_NAME: plan.name,
       NATS_LISTEN: `"127.0.0.1:${plan.port}"`,
       NATS_HTTP_LISTEN: `"127.0.0.1:${plan.httpPort}"`,

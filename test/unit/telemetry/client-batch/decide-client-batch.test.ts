@@ -2,7 +2,7 @@
  * The decision on a client's batch: its cost before the signature is verified, its quota, and each
  * event as if it was sent alone.
  */
-import { createSecretKey, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
 import { toEventId } from '#shared/core/base/ids.ts'
 import { fullBucket } from '#shared/core/http/rate-limit.ts'
@@ -11,45 +11,24 @@ import type { Tenant } from '#shared/io/tenants/directory/tenant-copy.ts'
 import { decideClientBatch } from '../../../../services/ingest/decide-client-batch.ts'
 import { type DecideDeps, decideSubmission } from '../../../../services/ingest/decide-submission.ts'
 import { refusals } from '../../../../services/ingest/refusals.ts'
-import { decoyRoot, noInstalls } from '../../../support/installs/install-roots.ts'
 import { hostileBodies } from '../../../support/telemetry/hostile-bodies.ts'
+import {
+  keyOf,
+  makeEdge,
+  makeEdgeTenant,
+  makeSubmission,
+} from '../../../support/tenants/edge-tenant.ts'
 
-const keyOf = (letter: string) => createSecretKey(Buffer.from(letter.repeat(43)))
 const [present, retired, decoy] = [keyOf('p'), keyOf('r'), keyOf('d')]
-const noScore = { score: 0, action: 'ALLOW' as const, reasons: [] }
-const acme: Tenant = {
-  tenantId: 'acme',
-  environment: 'sandbox',
-  status: 'active',
-  epoch: 1,
-  key: present,
-  retired: { key: retired, last4: 'rrrr' },
-  policyVersion: 1,
-  policyHash: 'a'.repeat(32),
-  policy: { hash: '', thresholds: { review: 40, block: 75 }, score: () => noScore },
-  limiter: null,
-  byteLimiter: null,
-  undecidedShare: 0.25,
-  telemetryStream: 1,
-  ingestAnswer: 'full',
-  clientAddress: 'connection',
-  isAddressStored: false,
-  addressKey: null,
-  lists: { usable: () => true, find: () => [], findOfConnection: () => [] },
-  fault: null,
-  ...noInstalls,
-}
+const acme = makeEdgeTenant({ retired: { key: retired, last4: 'rrrr' } })
 
-function makeEdge(tenant: Tenant | undefined = acme, change: Partial<DecideDeps> = {}) {
+function makeCountingEdge(tenant: Tenant = acme, change: Partial<DecideDeps> = {}) {
   const counted = { keys: [] as (KeyObject | string)[], looks: 0, taken: [] as number[] }
-  const deps: DecideDeps = {
+  const deps = makeEdge(tenant, {
     findTenant: (tenantId) => {
       counted.looks++
       return tenantId === 'acme' ? tenant : undefined
     },
-    leaseValid: () => true,
-    keysKnown: () => true,
-    mayWait: () => true,
     shares: {
       note: () => undefined,
       take: (_, cost) => {
@@ -61,30 +40,15 @@ function makeEdge(tenant: Tenant | undefined = acme, change: Partial<DecideDeps>
       counted.keys.push(key)
       return verifySignature(bytes, header, key)
     },
-    decoyKey: decoy,
-    decoyRoot,
-    nowMs: () => 0,
-    wallMs: () => 1_790_000_000_000,
     ...change,
-  }
+  })
   return { deps, counted }
 }
 
 const event = (n: number, change: Record<string, unknown> = {}) =>
-  JSON.stringify({
-    tenant_id: 'acme',
+  makeSubmission({
     device_id: `d-${n}`,
     session_id: `s-${n}`,
-    sdk_meta: { sdk_version: '4.2.0', platform: 'ios', batch_type: 'start' },
-    scorer: { rasp_score: -1, rasp_action: '', rasp_flags: [] },
-    signals: {
-      root: { su_binary: false },
-      emulator: {},
-      debugger: {},
-      tamper: {},
-      ecosystem: {},
-      network: {},
-    },
     ...change,
   })
 const batchOf = (...events: string[]) =>
@@ -92,7 +56,7 @@ const batchOf = (...events: string[]) =>
 const sign = (body: string, key = present) => signBody(body, key)
 
 function decide(body: string, tenant: Tenant = acme, change: Partial<DecideDeps> = {}) {
-  const { deps, counted } = makeEdge(tenant, change)
+  const { deps, counted } = makeCountingEdge(tenant, change)
   return { decided: decideClientBatch(Buffer.from(body), { signature: sign(body) }, deps), counted }
 }
 
@@ -104,7 +68,7 @@ describe('an unsigned batch', () => {
   it.each(bodies)('costs two HMACs, one look-up and no parse: %s', (_, body) => {
     const parse = vi.spyOn(JSON, 'parse')
     for (const signature of ['A'.repeat(43).concat('='), 'x', ' ']) {
-      const { deps, counted } = makeEdge()
+      const { deps, counted } = makeCountingEdge()
       const decision = decideClientBatch(body, { signature }, deps)
       expect(decision).toMatchObject({ kind: 'refused', reason: 'signature_invalid' })
       expect(counted.keys).toHaveLength(2)
@@ -123,14 +87,14 @@ describe('an unsigned batch', () => {
       [{ ...acme, key: null }, sign(body)],
       [acme, sign(body, retired)],
     ] as const) {
-      const { deps } = makeEdge(tenant)
+      const { deps } = makeCountingEdge(tenant)
       const batch = decideClientBatch(Buffer.from(body), { signature }, deps)
       const alone = decideSubmission(Buffer.from(body), { signature }, deps)
       expect(batch).toEqual(alone)
     }
-    expect(decideClientBatch(Buffer.from(body), { signature: undefined }, makeEdge().deps)).toBe(
-      refusals.signatureMissing,
-    )
+    expect(
+      decideClientBatch(Buffer.from(body), { signature: undefined }, makeCountingEdge().deps),
+    ).toBe(refusals.signatureMissing)
   })
 })
 
@@ -145,7 +109,11 @@ describe('an event of a batch', () => {
     if (decided.kind !== 'decided') throw new Error('it was refused')
     expect(decided.events.map(({ body }) => String(body))).toEqual(texts)
     texts.forEach((text, index) => {
-      const alone = decideSubmission(Buffer.from(text), { signature: sign(text) }, makeEdge().deps)
+      const alone = decideSubmission(
+        Buffer.from(text),
+        { signature: sign(text) },
+        makeCountingEdge().deps,
+      )
       expect(decided.events[index]!.decision).toEqual(alone)
       expect(alone).toMatchObject({ kind: 'accepted', eventId: toEventId(Buffer.from(text)) })
     })

@@ -66,7 +66,7 @@ describe('the events of a batch', () => {
           expect(found.events.some((one) => toValue(one) === null)).toBe(true)
         }
       }),
-      { seed, numRuns: 5_000 },
+      { seed, numRuns: 2_000 },
     )
   })
 

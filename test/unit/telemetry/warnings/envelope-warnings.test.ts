@@ -197,6 +197,14 @@ describe('sdk_meta', () => {
 })
 
 describe('scorer', () => {
+  it('in another form is named, and taken', () => {
+    expect(told(scorer({ rasp_score: '12', rasp_action: null, rasp_flags: null }))).toEqual([
+      ['$.scorer.rasp_score', 'wrong_type', null],
+      ['$.scorer.rasp_action', 'wrong_type', null],
+      ['$.scorer.rasp_flags', 'wrong_type', null],
+    ])
+  })
+
   it.each([250, -2, 1e9])('with the score %s has a warning', (score) => {
     expect(told(scorer({ rasp_score: score }))).toEqual([
       ['$.scorer.rasp_score', 'out_of_range', null],

@@ -91,7 +91,7 @@ const systems: [name: string, mark: RegExp][] = [
 ]
 
 /** `Firefox on Linux`; a program that says something else is shown as it is. */
-export function nameBrowser(userAgent: string): string {
+function nameBrowser(userAgent: string): string {
   const find = (names: [string, RegExp][]) => names.find(([, mark]) => mark.test(userAgent))?.[0]
   const browser = find(browsers)
   const system = find(systems)

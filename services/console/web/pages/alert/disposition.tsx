@@ -12,10 +12,6 @@ const looks: Record<Disposition, { text: string; tone: Tone; key: string }> = {
 
 export const dispositionText = (disposition: Disposition): string => looks[disposition].text
 
-/** The disposition that a key sets, if any. */
-export const dispositionOfKey = (key: string): Disposition | undefined =>
-  dispositions.find((one) => looks[one].key === key)
-
 export function DispositionBadge({ disposition }: { disposition: Disposition }) {
   const { text, tone } = looks[disposition]
   return <Badge tone={tone}>{text}</Badge>

@@ -11,7 +11,7 @@ import type { Case } from '../case/case.ts'
 import { CaseStateBadge, DueBadge } from '../case/case-badges.tsx'
 import { subjectNames, toFlagNames, toMoneyText } from '../case/case-words.ts'
 
-export const caseRowPx = 60
+const caseRowPx = 60
 
 export function CaseList({
   cases,

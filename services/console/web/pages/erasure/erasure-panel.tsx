@@ -174,6 +174,13 @@ function ReceiptView({ erasure, receipt }: { erasure: Erasure; receipt: Receipt 
       />
       <ul className="grid list-disc gap-1 py-3 pr-4 pl-8 text-muted">
         <li>{mentions}</li>
+        {kept.others.map(({ place, rows: count }) => (
+          <li key={place}>
+            {count === null
+              ? `${place} has too many rows to search for the id.`
+              : `${place} has the id in ${count.toLocaleString('en')} ${count === 1 ? 'row' : 'rows'} about others, which stay.`}
+          </li>
+        ))}
         {notes.map((note) => (
           <li key={note}>{note}</li>
         ))}

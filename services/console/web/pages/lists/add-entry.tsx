@@ -4,12 +4,12 @@ import { type FormEvent, useState } from 'react'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { ApiProblem } from '../../api/client.ts'
 import { Button } from '../../components/button.tsx'
-import { Dialog, DialogActions } from '../../components/dialog.tsx'
+import { Dialog } from '../../components/dialog.tsx'
 import { Input, Select } from '../../components/field.tsx'
-import { Refused } from '../../components/states.tsx'
 import { MomentInput } from '../../components/time/moment-input.tsx'
 import { toast } from '../../components/toast.tsx'
 import { timelineKey } from '../entities/timeline/key.ts'
+import { Propose } from '../proposals/propose.tsx'
 import {
   addEntry,
   type ListEntry,
@@ -42,12 +42,11 @@ export function AddEntry({
     isOfConnections(kind) && network.data !== undefined ? toMissingData(kind, network.data) : null
   const [reason, setReason] = useState('')
   const [expires, setExpires] = useState('')
+  // The field is in the person's own time.
+  const expiresAt = expires === '' ? null : new Date(expires).toISOString()
+  const entry = { list, kind, id, reason: reason.trim(), expires_at: expiresAt }
   const add = useMutation({
-    mutationFn: () => {
-      // The field is in the person's own time.
-      const expiresAt = expires === '' ? null : new Date(expires).toISOString()
-      return addEntry(tenant, { list, kind, id, reason: reason.trim(), expires_at: expiresAt })
-    },
+    mutationFn: () => addEntry(tenant, entry),
     onSuccess: async () => {
       await client.invalidateQueries({ queryKey: listsKey(tenant) })
       void client.invalidateQueries({ queryKey: timelineKey(tenant) })
@@ -56,6 +55,7 @@ export function AddEntry({
     },
   })
   const problem = add.error instanceof ApiProblem ? add.error : null
+  const isBeside = problem !== null && problem.errors.length > 0 && listed === undefined
   const submit = (event: FormEvent) => {
     event.preventDefault()
     add.mutate()
@@ -128,17 +128,17 @@ export function AddEntry({
           onChange={setExpires}
           value={expires}
         />
-        {(problem === null || problem.errors.length === 0 || listed !== undefined) && (
-          <Refused error={add.error} />
-        )}
-        <DialogActions>
-          <Button disabled={add.isPending} onClick={onClose}>
-            Cancel
-          </Button>
+        <Propose
+          body={{ kind: 'wide_list_entry', entry }}
+          error={isBeside ? null : add.error}
+          onCancel={onClose}
+          pending={add.isPending}
+          tenant={tenant}
+        >
           <Button busy={add.isPending} look="primary" type="submit">
             Add
           </Button>
-        </DialogActions>
+        </Propose>
       </form>
     </Dialog>
   )

@@ -3,7 +3,6 @@ import { type AnswerOf, api, ok } from '../../api/client.ts'
 import { createRuns } from './tenant-run.ts'
 
 type Line = AnswerOf<'/admin/v1/tenants/{tenant_id}/policy/backtest', 'post'>
-export type Progress = Extract<Line, { progress: unknown }>['progress']
 export type Report = Extract<Line, { report: unknown }>['report']
 
 type BacktestRequest = {

@@ -15,7 +15,13 @@ import { useMay, useSignedIn } from '../../shell/operator.ts'
 import { ChangeTable } from '../policies/changes.tsx'
 import { type Proposal, proposalQuery, useEndProposal } from './proposals.ts'
 
-type Keys = { public_api_key?: string; hmac_secret?: string; webhook_secret?: string }
+type Keys = {
+  public_api_key?: string
+  hmac_secret?: string
+  webhook_secret?: string
+  /** Of a named key. */
+  api_key?: string
+}
 
 export function ProposalDetail({
   tenant,
@@ -45,12 +51,17 @@ export function ProposalDetail({
       </Loaded>
       {keys !== null && (
         <Dialog
-          description="In force everywhere. You can come back for them for 15 minutes, on the page of the tenant under Integrations."
+          description={
+            keys.api_key === undefined
+              ? 'In force everywhere. You can come back for them for 15 minutes, on the page of the tenant under Integrations.'
+              : 'It is shown this once. Give it to who reads it from its program’s secrets.'
+          }
           locked
           onClose={() => setKeys(null)}
           open
           title={`The new keys of ${tenant}`}
         >
+          {keys.api_key && <CopyLine label="API key" value={keys.api_key} />}
           {keys.public_api_key && <CopyLine label="Public API key" value={keys.public_api_key} />}
           {keys.hmac_secret && <CopyLine label="HMAC secret" value={keys.hmac_secret} />}
           {keys.webhook_secret && <CopyLine label="Webhook secret" value={keys.webhook_secret} />}
@@ -144,7 +155,7 @@ function Actions({
   const close = () => setAsked(null)
   const onApproved = ({ result }: { result?: unknown }) => {
     close()
-    if (proposal.kind === 'rotation') onKeys(result as Keys)
+    if (['rotation', 'api_key'].includes(proposal.kind)) onKeys(result as Keys)
     toast('Approved, and done.')
   }
   return (

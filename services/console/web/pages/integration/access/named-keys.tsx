@@ -13,6 +13,7 @@ import { type Column, Table } from '../../../components/table.tsx'
 import { Time } from '../../../components/time/time.tsx'
 import { toast } from '../../../components/toast.tsx'
 import { useMay } from '../../../shell/operator.ts'
+import { Propose } from '../../proposals/propose.tsx'
 
 type Key = AnswerOf<'/admin/v1/tenants/{tenant_id}/keys', 'get'>['data'][number]
 
@@ -172,15 +173,17 @@ function AddKey({ tenantId, onClose }: { tenantId: string; onClose: () => void }
             />
           ))}
         </fieldset>
-        {beside === undefined && <Refused error={create.error} />}
-        <DialogActions>
-          <Button disabled={create.isPending} onClick={onClose}>
-            Cancel
-          </Button>
+        <Propose
+          body={{ kind: 'api_key', key: { name: name.trim(), scopes } }}
+          error={beside === undefined ? create.error : null}
+          onCancel={onClose}
+          pending={create.isPending}
+          tenant={tenantId}
+        >
           <Button busy={create.isPending} look="primary" type="submit">
             Create
           </Button>
-        </DialogActions>
+        </Propose>
       </form>
     </Dialog>
   )

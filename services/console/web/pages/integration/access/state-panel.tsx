@@ -11,6 +11,8 @@ import { Facts, Panel } from '../../../components/page.tsx'
 import { Refused } from '../../../components/states.tsx'
 import { toast } from '../../../components/toast.tsx'
 import { useMay } from '../../../shell/operator.ts'
+import { useFourEyes } from '../../proposals/proposals.ts'
+import { Propose } from '../../proposals/propose.tsx'
 
 type Rate = { per_second: number; burst: number } | null
 
@@ -109,6 +111,7 @@ function useChangeTenant(tenantId: string) {
 
 function Suspend({ tenantId, onClose }: { tenantId: string; onClose: () => void }) {
   const { setStatus } = useChangeTenant(tenantId)
+  const fourEyes = useFourEyes(tenantId)
   return (
     <Dialog
       description="Every edge refuses what its apps send, as if the tenant were not there, until it is resumed. What is stored stays."
@@ -117,11 +120,14 @@ function Suspend({ tenantId, onClose }: { tenantId: string; onClose: () => void 
       open
       title={`Suspend ${tenantId}`}
     >
-      <Refused error={setStatus.error} />
-      <DialogActions>
-        <Button disabled={setStatus.isPending} onClick={onClose}>
-          Cancel
-        </Button>
+      <Propose
+        body={{ kind: 'suspension' }}
+        error={setStatus.error}
+        isNeeded={fourEyes?.enabled === true}
+        onCancel={onClose}
+        pending={setStatus.isPending}
+        tenant={tenantId}
+      >
         <Button
           busy={setStatus.isPending}
           look="danger"
@@ -129,7 +135,7 @@ function Suspend({ tenantId, onClose }: { tenantId: string; onClose: () => void 
         >
           Suspend
         </Button>
-      </DialogActions>
+      </Propose>
     </Dialog>
   )
 }

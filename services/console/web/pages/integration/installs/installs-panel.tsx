@@ -13,7 +13,7 @@ import { Facts, Panel } from '../../../components/page.tsx'
 import { Time } from '../../../components/time/time.tsx'
 import { counted } from '../../../components/words.ts'
 import { useMay } from '../../../shell/operator.ts'
-import { useFourEyes } from '../../proposals/proposals.ts'
+import { type Proposed, useFourEyes } from '../../proposals/proposals.ts'
 import { Propose } from '../../proposals/propose.tsx'
 import { useCoverage } from './coverage.ts'
 
@@ -112,12 +112,9 @@ export function InstallsPanel({ tenant }: { tenant: Tenant }) {
         >
           {asked === 'off' && <Refusable tenantId={tenantId} />}
           <Propose
-            body={{
-              kind: 'install_root',
-              action: asked === 'rotate' ? 'rotate' : 'drop_previous',
-            }}
+            body={toProposed(asked)}
             error={change.error}
-            isNeeded={fourEyes?.enabled === true && (asked === 'rotate' || asked === 'drop')}
+            isNeeded={fourEyes?.enabled === true}
             onCancel={close}
             pending={change.isPending}
             tenant={tenantId}
@@ -135,6 +132,11 @@ export function InstallsPanel({ tenant }: { tenant: Tenant }) {
     </Panel>
   )
 }
+
+const toProposed = (change: Change): Proposed =>
+  change === 'off' || change === 'on'
+    ? { kind: 'shared_secret', off: change === 'off' }
+    : { kind: 'install_root', action: change === 'rotate' ? 'rotate' : 'drop_previous' }
 
 /** What of the last days would have been refused. */
 function Refusable({ tenantId }: { tenantId: string }) {

@@ -7,7 +7,7 @@ import { Select } from '../../../components/field.tsx'
 import type { FormProps, VelocityRule } from '../policy-document.ts'
 import { CheckedInput, toPoints } from './checked-input.tsx'
 
-export const metricNames: Record<VelocityMetric, string> = {
+const metricNames: Record<VelocityMetric, string> = {
   sessions_per_device: 'Sessions of a device',
   users_per_device: 'Users of a device',
   platforms_per_device: 'Platforms of a device',
@@ -35,7 +35,7 @@ const units = [
 type Unit = (typeof units)[number][0]
 
 /** A window in its largest whole unit. */
-export function toWindow(seconds: number): { count: number; unit: Unit } {
+function toWindow(seconds: number): { count: number; unit: Unit } {
   const [unit, size] = units.find(([, one]) => seconds > 0 && seconds % one === 0) ?? ['seconds', 1]
   return { count: seconds / size, unit }
 }
@@ -44,7 +44,7 @@ const toSeconds = (count: number, unit: Unit): number =>
   count * units.find(([name]) => name === unit)![1]
 
 /** What a link to a rule carries in `weight`. */
-export const toRuleLink = (metric: string): string => `velocity.${metric}`
+const toRuleLink = (metric: string): string => `velocity.${metric}`
 
 export function VelocityForm({
   document,
