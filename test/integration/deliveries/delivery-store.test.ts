@@ -365,7 +365,6 @@ test('a webhook is read with its current secret, state and status', async () => 
     state: 'on',
     url: 'https://example.com/',
     sealedSecret: null,
-    sealedBefore: null,
   })
   expect((await store.readWebhooks(['nobody'])).webhooks.size).toBe(0)
 })

@@ -72,7 +72,6 @@ function play(some: Partial<AttemptDeps> = {}) {
       state: 'on',
       url,
       sealedSecret: 'sealed:one',
-      sealedBefore: null,
     } as Omit<FreshWebhook, 'signUntilMs'>,
     /** Connections, and whether each request required a fresh one. */
     freshRequested: [] as boolean[],
