@@ -202,6 +202,10 @@ const floorSchema = z.strictObject({
     .enum(['any', 'all'])
     .optional()
     .describe('`all`: only when every one of the signals scores. Left out, any of them.'),
+  pastSoftLimit: z
+    .boolean()
+    .optional()
+    .describe('Lifts to BLOCK although all of its signals are of soft categories.'),
 })
 
 const declaredSignalSchema = z.strictObject({
@@ -309,7 +313,10 @@ export const policySchema = z
     floors: z.array(floorSchema).max(32).describe('Signals that are proof by themselves.'),
     softCategories: z
       .array(anyCategoryName)
-      .describe('Categories that, however bad, together stay one point below `thresholds.block`.'),
+      .describe(
+        'Categories that, however bad, together stay one point below `thresholds.block`. Only a ' +
+          'floor with `pastSoftLimit` lifts them further.',
+      ),
     signals: declaredSignalsSchema.optional(),
     trustedInstallers: trustedInstallersSchema.optional(),
     requiredSignals: requiredSignalsSchema.optional(),

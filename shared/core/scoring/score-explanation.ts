@@ -18,8 +18,8 @@ import {
 } from '#shared/core/signals/signal-definition.ts'
 import { reasonSchema } from './reason-schema.ts'
 import { actions } from './score.ts'
-import { type CompiledPolicy, compileRules } from './score-rules.ts'
-import { findSuppression, softLimit, type Tally } from './score-tally.ts'
+import { type CompiledPolicy, compileRules, toSoftLimit } from './score-rules.ts'
+import { findSuppression, type Tally } from './score-tally.ts'
 import { type Assessment, assess } from './scoring.ts'
 import type { ScoringContext } from './suppressions.ts'
 import { findTrustedInstaller } from './trusted-installers.ts'
@@ -143,7 +143,7 @@ export function explainScore(
     ),
     categories: compiled.categories.map((rules) => {
       const tally = tallied?.tallies.find((one) => one.category === rules)
-      const soft_limit = rules.soft ? softLimit(compiled) : null
+      const soft_limit = rules.soft ? toSoftLimit(compiled.thresholds) : null
       return { ...explainCategory(rules, tally), soft_limit }
     }),
     sum,

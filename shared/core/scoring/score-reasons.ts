@@ -6,8 +6,8 @@
 import type { Flag } from '#shared/core/signals/flag-codes.ts'
 import { toMissingReason } from './required-signals.ts'
 import type { Reason } from './score.ts'
-import type { CompiledPolicy } from './score-rules.ts'
-import { type Floor, softLimit, type Tallied, type Tally } from './score-tally.ts'
+import { type CompiledPolicy, toSoftLimit } from './score-rules.ts'
+import type { Floor, Tallied, Tally } from './score-tally.ts'
 
 /**
  * The evidence of a reason, and what changed its points. `signals` is always present, as sorted
@@ -131,7 +131,7 @@ function addLimits(
     evidence.strong_evidence = union(evidence.strong_evidence, critical)
   }
   if (halved < capped) evidence.halved_by = union(evidence.halved_by, halvedBy)
-  if (points < halved) evidence.soft_limit = softLimit(compiled)
+  if (points < halved) evidence.soft_limit = toSoftLimit(compiled.thresholds)
   if (whole !== null) addCap(evidence, whole)
 }
 

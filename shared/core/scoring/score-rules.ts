@@ -74,7 +74,7 @@ export function compileRules(policy: Policy): CompiledPolicy {
     categories: compiled,
     halving: compileHalving(policy.halving),
     strongFrom: policy.strongEvidence?.signals ?? Number.POSITIVE_INFINITY,
-    ...compileFloors(policy.floors),
+    ...compileFloors(policy),
     trust,
     requirement: compileRequirement(policy.requiredSignals),
   }
@@ -213,15 +213,27 @@ function compileHalving(rules: Policy['halving']): HalvingRule[] {
   return [...byCategory].map(([category, confirming]) => ({ category, confirming }))
 }
 
-function compileFloors(floors: Policy['floors']): Pick<CompiledPolicy, 'floors' | 'jointFloors'> {
+/** Floors as they act: that of soft signals alone ends at the soft limit, unless it lifts past it. */
+function compileFloors(policy: Policy): Pick<CompiledPolicy, 'floors' | 'jointFloors'> {
+  const softMax = toSoftLimit(policy.thresholds)
+  const isSoft = (path: string) =>
+    policy.softCategories.includes(path.slice(0, path.indexOf('.')) as SignalCategory)
   const highest = new Map<string, number>()
   const joint: { score: number; signals: string[] }[] = []
-  for (const { score, signals, need } of floors) {
+  for (const { score, signals, need, pastSoftLimit = false } of policy.floors) {
+    const limit = (paths: readonly string[]) =>
+      !pastSoftLimit && paths.every(isSoft) ? Math.min(softMax, score) : score
     if (need === 'all') {
-      if (signals.length > 0) joint.push({ score, signals: [...new Set(signals)].sort() })
+      if (signals.length === 0) continue
+      joint.push({ score: limit(signals), signals: [...new Set(signals)].sort() })
       continue
     }
-    for (const path of signals) highest.set(path, Math.max(score, highest.get(path) ?? 0))
+    for (const path of signals) highest.set(path, Math.max(limit([path]), highest.get(path) ?? 0))
   }
   return { floors: highest, jointFloors: joint }
+}
+
+/** The most points of all soft categories together. */
+export function toSoftLimit(thresholds: Policy['thresholds']): number {
+  return thresholds.block - 1
 }

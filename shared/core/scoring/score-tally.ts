@@ -13,7 +13,13 @@ import {
   type Signals,
 } from '#shared/core/signals/signal-definition.ts'
 import { findMissing } from './required-signals.ts'
-import type { CategoryRules, CompiledPolicy, HalvingRule, Rule } from './score-rules.ts'
+import {
+  type CategoryRules,
+  type CompiledPolicy,
+  type HalvingRule,
+  type Rule,
+  toSoftLimit,
+} from './score-rules.ts'
 import type { ScoringContext } from './suppressions.ts'
 import { findTrustedInstaller } from './trusted-installers.ts'
 import { isVerifiedHere } from './verified-verdicts.ts'
@@ -228,16 +234,11 @@ function combine(
     if (category.soft) soft += halved
     else hard += halved
   }
-  return Math.min(100, hard + Math.min(softLimit(compiled), soft))
-}
-
-/** The most points of all soft categories together. */
-export function softLimit(compiled: CompiledPolicy): number {
-  return compiled.thresholds.block - 1
+  return Math.min(100, hard + Math.min(toSoftLimit(compiled.thresholds), soft))
 }
 
 function limitSoft(compiled: CompiledPolicy, tallies: Tally[]): void {
-  let remaining = softLimit(compiled)
+  let remaining = toSoftLimit(compiled.thresholds)
   for (const one of tallies) {
     one.points = one.halved
     if (!one.category.soft) continue
@@ -253,27 +254,22 @@ function findFloor(
 ): Floor | null {
   let score = total
   let floor: Floor | null = null
-  for (const { category, hits } of tallies) {
-    const limit = category.soft ? softLimit(compiled) : 100
+  for (const { hits } of tallies) {
     for (const { rule } of hits) {
-      const lifted = Math.min(limit, compiled.floors.get(rule.path) ?? 0)
+      const lifted = compiled.floors.get(rule.path) ?? 0
       if (lifted <= score) continue
       score = lifted
       floor = { signal: rule.path, score }
     }
   }
-  for (const { score: wanted, signals } of compiled.jointFloors) {
-    const found = signals.map((path) => findHit(tallies, path))
-    if (found.includes(null)) continue
-    const soft = found.every((one) => one!.category.soft)
-    const lifted = soft ? Math.min(softLimit(compiled), wanted) : wanted
-    if (lifted <= score) continue
+  for (const { score: lifted, signals } of compiled.jointFloors) {
+    if (lifted <= score || !signals.every((path) => isHit(tallies, path))) continue
     score = lifted
     floor = { signal: signals[0]!, with: signals.slice(1), score }
   }
   return floor
 }
 
-function findHit(tallies: readonly Tally[], path: string): Tally | null {
-  return tallies.find(({ hits }) => hits.some(({ rule }) => rule.path === path)) ?? null
+function isHit(tallies: readonly Tally[], path: string): boolean {
+  return tallies.some(({ hits }) => hits.some(({ rule }) => rule.path === path))
 }

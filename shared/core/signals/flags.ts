@@ -229,6 +229,11 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
     about: 'The address is in another country than the phone’s SIM or time zone.',
     clause: 'connects from another country than its SIM or time zone says',
   },
+  TIMEZONE_MISMATCH: {
+    name: 'Time zone mismatch',
+    about: 'The time zone of the phone is not that of its address.',
+    clause: 'is in another time zone than its address',
+  },
   REQUEST_FORGED: {
     name: 'Forged request',
     about: 'The request was not made by a genuine SDK.',

@@ -131,8 +131,10 @@ function anyCategoryPolicy(category: SignalCategory) {
   })
 }
 
+const pastSoftLimit = fc.constantFrom(true, undefined)
+
 const anyFloor: fc.Arbitrary<Policy['floors'][number]> = fc.oneof(
-  fc.record({ score: points, signals: somePaths }),
+  fc.record({ score: points, signals: somePaths, pastSoftLimit }),
   fc.record({
     score: points,
     // Few events have more than two of a hundred signals.
@@ -141,6 +143,7 @@ const anyFloor: fc.Arbitrary<Policy['floors'][number]> = fc.oneof(
       maxLength: 2,
     }),
     need: fc.constantFrom<'any' | 'all'>('any', 'all', 'all'),
+    pastSoftLimit,
   }),
 )
 

@@ -57,6 +57,19 @@ describe('the table of devices', () => {
     }
   })
 
+  it('has no preset below a weaker one, in score and in action', () => {
+    const wrong = matrix.flatMap(({ row, cells }) =>
+      stronger.flatMap(([strong, weak]) => {
+        const [high, low] = [strong, weak].map((name) => cells[presetOrder.indexOf(name)]!)
+        const isOrdered =
+          Number.parseInt(high!, 10) >= Number.parseInt(low!, 10) &&
+          'ARB'.indexOf(high!.at(-1)!) >= 'ARB'.indexOf(low!.at(-1)!)
+        return isOrdered ? [] : [`${row.device}: ${strong} ${high}, ${weak} ${low}`]
+      }),
+    )
+    expect(wrong).toEqual([])
+  })
+
   it('has the right action in every cell', () => {
     const lines = matrix.map(({ row: { device, right }, cells }) => {
       const shown = cells.map((cell) => cell.padStart(5)).join('')
@@ -71,10 +84,20 @@ describe('the table of devices', () => {
   })
 })
 
+/** Of each pair the first never says less of a device than the second. */
+const stronger = [
+  ['balanced', 'permissive'],
+  ['strict', 'balanced'],
+  ['regulated-banking', 'balanced'],
+  ['mobility', 'balanced'],
+] as const
+
 /** The flags of the devices that flags once said too much about. */
 const flagsOf: [device: string, flags: string[]][] = [
   ['GrapheneOS, locked', ['ATTESTATION_FAILED', 'CUSTOM_OS', 'SYSTEM_MODIFIED']],
   ['unverified boot', ['BOOTLOADER_UNLOCKED']],
+  ['traveller with roaming', ['TIMEZONE_MISMATCH']],
+  ['phone whose requests leave Tor', ['TOR_EXIT']],
   ['phone whose user is in a call', ['ACTIVE_CALL']],
   ['remote support', ['REMOTE_CONTROL']],
   ['unknown app that captures the screen', ['SCREEN_CAPTURE']],

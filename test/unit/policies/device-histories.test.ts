@@ -58,8 +58,7 @@ AAAAA a known user on a new device | People buy phones.
 ARRRR a known user on a new device under remote control | An account that is being taken over.
   | new_device_of_user:2592000=1
   ecosystem.remote_control_active
-AARAA a known user on the usual device under remote control | Support of a company; a strict
-  tenant asks.
+ARRRR a known user on the usual device under remote control | Someone else can pay from it.
   | ecosystem.remote_control_active
 AAAAA a traveller in four countries in a day, or one behind a VPN | A long journey with a change,
   or a try of some VPN servers.

@@ -8,13 +8,19 @@ import { checkPolicy } from '#shared/core/policies/policy-check.ts'
 import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import { presets } from '#shared/core/policies/presets/presets.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
+import { connectionSignals } from '#shared/core/signals/catalog/connection.ts'
 import {
   type Category,
   categories,
   type SignalDefinition,
 } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
-import { anySignals, context, signalsOf } from '../../support/scoring/any-policy.ts'
+import {
+  anyServerSignals,
+  anySignals,
+  context,
+  signalsOf,
+} from '../../support/scoring/any-policy.ts'
 
 const named = Object.entries(presets)
 
@@ -63,38 +69,41 @@ const everything = (category: Category): Record<string, unknown> =>
   )
 
 describe('network and ecosystem alone', () => {
-  const soft = signalsOf({ ecosystem: everything('ecosystem'), network: everything('network') })
+  const genuine = { ...everything('network'), forged_request: false }
+  const soft = signalsOf({ ecosystem: everything('ecosystem'), network: genuine })
 
   it.each(['permissive', 'balanced', 'strict', 'mobility'] as const)(
-    'never block under %s',
+    'block under %s only by a forged request',
     (name) => {
       const score = compilePolicy(presets[name])
       expect(score(soft, context).action).not.toBe('BLOCK')
+      const forged = signalsOf({ network: { forged_request: true } })
+      expect(score(forged, context).action).toBe(name === 'permissive' ? 'REVIEW' : 'BLOCK')
       fc.assert(
         fc.property(anySignals, ({ ecosystem, network }) => {
-          expect(score(signalsOf({ ecosystem, network }), context).action).not.toBe('BLOCK')
+          const signals = signalsOf({ ecosystem, network: { ...network, forged_request: false } })
+          expect(score(signals, context).action).not.toBe('BLOCK')
         }),
         { numRuns: 300 },
       )
     },
   )
 
-  it('block under regulated-banking only by adb and by interception', () => {
+  it('block under regulated-banking also by interception and by a caller who steers', () => {
     const score = compilePolicy(presets['regulated-banking'])
-    const ecosystem = { ...soft.ecosystem, adb_enabled: false, wireless_adb: false }
+    const ecosystem = { ...soft.ecosystem, active_call: false }
     const network = { ...soft.network, mitm_detected: false }
-    const forged = { ...network, forged_request: false }
     expect(score({ ...soft, network }, context).action).toBe('BLOCK')
     expect(score({ ...soft, ecosystem }, context).action).toBe('BLOCK')
-    expect(score({ ...soft, ecosystem, network: forged }, context)).toMatchObject({
+    expect(score({ ...soft, ecosystem, network }, context)).toMatchObject({
       score: 74,
       action: 'REVIEW',
     })
     fc.assert(
       fc.property(anySignals, (any) => {
         const signals = signalsOf({
-          ecosystem: { ...any.ecosystem, adb_enabled: false, wireless_adb: false },
-          network: { ...any.network, mitm_detected: false },
+          ecosystem: { ...any.ecosystem, active_call: false },
+          network: { ...any.network, mitm_detected: false, forged_request: false },
         })
         expect(score(signals, context).action).not.toBe('BLOCK')
       }),
@@ -109,7 +118,7 @@ describe('network and ecosystem alone', () => {
 
 describe('the address of a client', () => {
   const kinds = ['tor', 'proxy', 'hosting', 'vpn', 'relay', 'country_mismatch'] as const
-  const anyAddress = fc.record(
+  const anyAddress: fc.Arbitrary<Record<string, unknown>> = fc.record(
     Object.fromEntries([
       ...kinds.map((name) => [name, fc.boolean()] as const),
       ['country', fc.constantFrom('DE', 'KP')],
@@ -119,10 +128,14 @@ describe('the address of a client', () => {
   )
   const all = Object.fromEntries(kinds.map((name) => [name, true]))
 
-  it.each(named)('leads to no review by itself under %s', (_, policy) => {
+  it.each(named)('leads to no review by itself under %s, but Tor to a bank', (name, policy) => {
     const score = compilePolicy(policy)
     fc.assert(
       fc.property(anyAddress, (connection) => {
+        if (name === 'regulated-banking' && connection.tor === true) {
+          expect(score(signalsOf({}), context, { connection }).action).toBe('REVIEW')
+          return
+        }
         const scored = score(signalsOf({}), context, { connection })
         expect(scored.score).toBeLessThan(policy.thresholds.review / 2)
         expect(scored.action).toBe('ALLOW')
@@ -130,27 +143,47 @@ describe('the address of a client', () => {
     )
   })
 
-  it('weighs where new signals are trusted, and nothing elsewhere', () => {
-    const points = named.map(([name, policy]) => {
-      const { score } = compilePolicy(policy)(signalsOf({}), context, { connection: all })
-      return [name, score]
-    })
-    expect(Object.fromEntries(points)).toEqual({
-      permissive: 0,
-      balanced: 0,
-      strict: 12,
-      'regulated-banking': 12,
-      mobility: 0,
-    })
+  it.each(named)('is weighed under %s by each kind, each with its flag', (_, policy) => {
+    const score = compilePolicy(policy)
+    for (const kind of kinds) {
+      const { reasons } = score(signalsOf({}), context, { connection: { [kind]: true } })
+      expect(reasons.map(({ code }) => code)).toEqual([connectionSignals[kind].flag])
+      expect(reasons[0]!.weight).toBeGreaterThan(0)
+    }
+    const many = score(signalsOf({}), context, { connection: { ...all, tor: false } })
+    expect(many.score).toBe(12)
+    expect(new Set(many.reasons.map(({ code }) => code))).toEqual(
+      new Set(kinds.filter((kind) => kind !== 'tor').map((kind) => connectionSignals[kind].flag)),
+    )
   })
 
   it('blocks under strict beside no signal of network and ecosystem', () => {
     const score = compilePolicy(presets.strict)
-    const soft = signalsOf({ ecosystem: everything('ecosystem'), network: everything('network') })
+    const network = { ...everything('network'), forged_request: false }
+    const soft = signalsOf({ ecosystem: everything('ecosystem'), network })
     expect(score(soft, context, { connection: all })).toMatchObject({
       score: presets.strict.thresholds.block - 1,
       action: 'REVIEW',
     })
+  })
+})
+
+describe('the order of presets', () => {
+  const rank = ['ALLOW', 'REVIEW', 'BLOCK']
+  it.each([
+    ['balanced', 'permissive'],
+    ['strict', 'balanced'],
+    ['regulated-banking', 'balanced'],
+    ['mobility', 'balanced'],
+  ] as const)('%s never answers any signals more mildly than %s', (strong, weak) => {
+    const [high, low] = [compilePolicy(presets[strong]), compilePolicy(presets[weak])]
+    fc.assert(
+      fc.property(anySignals, anyServerSignals, (signals, server) => {
+        const [ours, theirs] = [high(signals, context, server), low(signals, context, server)]
+        expect(rank.indexOf(ours.action)).toBeGreaterThanOrEqual(rank.indexOf(theirs.action))
+      }),
+      { numRuns: 1000 },
+    )
   })
 })
 

@@ -51,6 +51,7 @@ const moved: Record<string, [before: string, now: string]> = {
   'tamper.pi_recent_activity': ['AUTOMATION_LIKELY', 'UNUSUAL_ACTIVITY'],
   'tamper.pi_app_access_risk': ['REMOTE_CONTROL', 'SCREEN_CAPTURE'],
   'ecosystem.active_call': ['REMOTE_CONTROL', 'ACTIVE_CALL'],
+  'network.timezone_mismatch': ['VPN_SUSPECTED', 'TIMEZONE_MISMATCH'],
   'ecosystem.no_sim': ['DEVICE_POSTURE', 'UNUSUAL_HARDWARE'],
 }
 

@@ -147,10 +147,10 @@ describe('the edge on a listed connection', () => {
 
   it('decides an allowed one by the other signals, and says which entry silences', () => {
     expect(own).toMatchObject({ action: 'REVIEW', listed: [], signals: seen })
-    expect(decideFrom(null)).toEqual({ ...own, signals: undefined })
+    const unseen = { ...own, score: own.score - 12, signals: undefined }
+    expect(decideFrom(null)).toEqual(unseen)
     expect(decideFrom(from('9.9.9.9'))).toEqual({
-      ...own,
-      signals: undefined,
+      ...unseen,
       listed: [reasonOf('CONNECTION_ALLOWED', 'lst_allow', 'office')],
     })
   })

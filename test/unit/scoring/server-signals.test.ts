@@ -24,6 +24,7 @@ const olderPolicy: Policy = policySchema.parse(older)
 const weighing = (change: Partial<Policy> = {}): Policy =>
   policySchema.parse({
     ...olderPolicy,
+    floors: [],
     serverCategories: {
       attestation: {
         cap: 80,

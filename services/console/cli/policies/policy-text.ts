@@ -52,7 +52,7 @@ function toSummary(policy: Policy): Record<string, string> {
       : { strong: `${strongEvidence.signals} critical signals of one category fill it` }),
     ...(softCategories.length === 0
       ? {}
-      : { soft: `${softCategories.join(', ')}: never BLOCK by themselves` }),
+      : { soft: `${softCategories.join(', ')}: their points never BLOCK by themselves` }),
     ...(halving.length === 0
       ? {}
       : {
@@ -66,8 +66,9 @@ function toSummary(policy: Policy): Record<string, string> {
 function toFloors({ floors }: Policy): string {
   if (floors.length === 0) return 'none'
   return floors
-    .map(({ score, signals, need }) => {
-      return `${score} from ${need === 'all' ? 'all of ' : ''}${toList(signals)}`
+    .map(({ score, signals, need, pastSoftLimit }) => {
+      const past = pastSoftLimit === true ? ', past the limit of soft categories' : ''
+      return `${score} from ${need === 'all' ? 'all of ' : ''}${toList(signals)}${past}`
     })
     .join('\n')
 }

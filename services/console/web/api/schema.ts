@@ -4013,6 +4013,7 @@ export interface paths {
                                             score: number;
                                             signals: string[];
                                             need?: "any" | "all";
+                                            pastSoftLimit?: boolean;
                                         }[];
                                         softCategories: ("root"
                                             | "emulator"

@@ -6,6 +6,7 @@
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { otherAppStores } from '#shared/core/signals/catalog/app-stores.ts'
 import { balancedAttestation } from './attestation.ts'
+import { connectionWeights } from './connection.ts'
 
 export const balancedPolicy: Policy = {
   schema: 1,
@@ -262,9 +263,11 @@ export const balancedPolicy: Policy = {
       ],
     },
   },
-  // What the service verified itself. Clients without install tokens score as they would without it.
+  // What the service verified and saw itself. Clients without install tokens score as they would
+  // without it.
   serverCategories: {
     attestation: balancedAttestation,
+    connection: connectionWeights,
   },
   // Emulators normally look rooted, so a confirmed emulator halves the root category.
   halving: [
@@ -289,7 +292,6 @@ export const balancedPolicy: Policy = {
         'tamper.pi_app_verdict',
         'tamper.attestation_nonce_mismatch',
         'tamper.attestation_failed',
-        'network.forged_request',
         'attestation.app_unknown',
         'attestation.shared_key',
         'attestation.pi_app',
@@ -316,8 +318,38 @@ export const balancedPolicy: Policy = {
         'tamper.bundle_id_mismatch',
       ],
     },
+    // The service saw itself that no SDK made the request.
+    { score: 80, signals: ['network.forged_request'], pastSoftLimit: true },
+    // A trojan that acts for its user: malware draws over the app and presses its buttons.
+    {
+      score: 80,
+      signals: [
+        'ecosystem.malware_detected',
+        'ecosystem.overlay_or_interfering_apps',
+        'debugger.accessibility_abuse',
+      ],
+      need: 'all',
+    },
+    // One sign of what a person should look at, and few honest people have it while they pay.
+    // Google vouches for no part of a device below its device verdict.
+    {
+      score: 45,
+      signals: [
+        'ecosystem.malware_detected',
+        'ecosystem.remote_control_active',
+        'debugger.frida_port_open',
+        'tamper.pi_device_verdict',
+        'attestation.pi_device',
+      ],
+    },
+    // A false place whose requests leave by a data centre.
+    ...['network.datacenter_ip', 'connection.hosting'].map((path) => ({
+      score: 45,
+      signals: ['ecosystem.location_spoofed', path],
+      need: 'all' as const,
+    })),
     // The usual scam: a caller sees or steers the screen. Each alone is what many people do.
-    ...['remote_control_active', 'screen_mirrored', 'screen_recording'].map((name) => ({
+    ...['screen_mirrored', 'screen_recording'].map((name) => ({
       score: 45,
       signals: [`ecosystem.${name}`, 'ecosystem.active_call'],
       need: 'all' as const,
@@ -327,17 +359,10 @@ export const balancedPolicy: Policy = {
       signals: [path, 'ecosystem.active_call'],
       need: 'all' as const,
     })),
-    // Nothing vouches for the system, whatever the SDK calls its boot state.
-    ...[
-      ['root.bootloader_unlocked', 'tamper.pi_device_verdict'],
-      ['root.bootloader_unlocked', 'attestation.pi_device'],
-      ['attestation.bootloader_unlocked', 'tamper.pi_device_verdict'],
-      ['attestation.bootloader_unlocked', 'attestation.pi_device'],
-    ].map((signals) => ({ score: 45, signals, need: 'all' as const })),
   ],
-  // Posture and network describe a device's surroundings, not an attack on the app: together they
-  // stay one point below BLOCK.
-  softCategories: ['ecosystem', 'network'],
+  // Posture, network and address describe a device's surroundings, not an attack on the app: their
+  // points together stay one below BLOCK.
+  softCategories: ['ecosystem', 'network', 'connection'],
   // Stores that sell apps as the platform's own store does. Google does not know their licences.
   trustedInstallers: {
     packages: otherAppStores,

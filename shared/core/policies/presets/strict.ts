@@ -6,7 +6,6 @@
 import type { Policy } from '#shared/core/policies/policy.ts'
 import { balancedAttestation as attestation } from './attestation.ts'
 import { balancedPolicy } from './balanced.ts'
-import { weighedConnection } from './connection.ts'
 
 const { root, emulator, debugger: debug, tamper, ecosystem, network } = balancedPolicy.categories
 
@@ -99,6 +98,7 @@ export const strictPolicy: Policy = {
     network: { ...network, signals: { ...network.signals, user_ca_installed: 14, tor_ip: 30 } },
   },
   serverCategories: {
+    ...balancedPolicy.serverCategories,
     attestation: {
       ...attestation,
       // A system of the owner's choice leads to a review and no further.
@@ -117,8 +117,5 @@ export const strictPolicy: Policy = {
         pi_licensing: { values: { UNLICENSED: 25 } },
       },
     },
-    connection: weighedConnection,
   },
-  // An address and what the app sees of the network are one matter.
-  softCategories: [...balancedPolicy.softCategories, 'connection'],
 }

@@ -13,8 +13,8 @@ import {
   type CategoryRules,
   type CompiledPolicy,
   compileRules,
+  toSoftLimit,
 } from '#shared/core/scoring/score-rules.ts'
-import { softLimit } from '#shared/core/scoring/score-tally.ts'
 import type { Flag } from '#shared/core/signals/flag-codes.ts'
 import type { SignalCategory } from '#shared/core/signals/signal-definition.ts'
 import { withSpellings } from '#shared/core/signals/vocabulary.ts'
@@ -215,7 +215,7 @@ function toScore(
       if (category.rules.soft) soft.push(points)
       else hard.push(points)
     }
-    if (soft.length > 0) hard.push(`least(${softLimit(compiled)}, ${add(soft)})`)
+    if (soft.length > 0) hard.push(`least(${toSoftLimit(compiled.thresholds)}, ${add(soft)})`)
     return hard.length === 0 ? '0' : `least(100, ${add(hard)})`
   })
   return greatest([...new Set(sums)])
@@ -226,21 +226,16 @@ function listFloors(compiled: CompiledPolicy, terms: readonly CategoryTerms[]) {
   const byScore = new Map<number, string[]>()
   const add = (score: number, condition: string) =>
     byScore.set(score, [...(byScore.get(score) ?? []), condition])
-  const softOf = new Map<string, { name: string; soft: boolean }>()
-  for (const { rules, terms: own } of terms) {
-    const limit = rules.soft ? softLimit(compiled) : 100
-    for (const { name, path } of own) {
-      softOf.set(path, { name, soft: rules.soft })
-      const floor = Math.min(limit, compiled.floors.get(path) ?? 0)
-      if (floor > 0) add(floor, `${name} > 0`)
-    }
+  const names = new Map(
+    terms.flatMap(({ terms: ofCategory }) => ofCategory.map(({ path, name }) => [path, name])),
+  )
+  for (const [path, name] of names) {
+    const floor = compiled.floors.get(path) ?? 0
+    if (floor > 0) add(floor, `${name} > 0`)
   }
   for (const { score, signals } of compiled.jointFloors) {
-    const found = signals.map((path) => softOf.get(path))
-    if (found.some((one) => one === undefined)) continue
-    const limit = found.every((one) => one!.soft) ? softLimit(compiled) : 100
-    const floor = Math.min(limit, score)
-    if (floor > 0) add(floor, `(${found.map((one) => `${one!.name} > 0`).join(' and ')})`)
+    if (score === 0 || !signals.every((path) => names.has(path))) continue
+    add(score, `(${signals.map((path) => `${names.get(path)} > 0`).join(' and ')})`)
   }
   return [...byScore]
 }

@@ -70,7 +70,7 @@ export const networkSignals = {
     type: 'boolean',
     platforms: ['android', 'ios'],
     grade: 'medium',
-    flag: 'VPN_SUSPECTED',
+    flag: 'TIMEZONE_MISMATCH',
     description: 'The time zone contradicts the address.',
     sources: ['Fingerprint'],
   },

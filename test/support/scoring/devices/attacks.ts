@@ -73,7 +73,7 @@ ARBBR android | identity changer | A new phone every day.
 RBBBB android | identity changer with a false location | Nothing that it says is true.
   | tamper.device_info_spoofed tamper.device_binding_changed ecosystem.recent_factory_reset
   ecosystem.location_spoofed
-AABBR android | automation framework | Appium: a test, or a script for a market that adds up by
+AABRR android | automation framework | Appium: a test, or a script for a market that adds up by
   its counts.
   | debugger.automation_detected ecosystem.adb_enabled
 AARAR android | auto clicker | It accepts orders before people can.

@@ -18,8 +18,8 @@ ARRBR android | the same with a basic verdict, verified | Nothing vouches for th
   | attestation.install_key attestation.rejected attestation.hardware_backed
   attestation.bootloader_unlocked attestation.boot_unverified
   attestation.pi_device=["MEETS_BASIC_INTEGRITY"]
-AARAA android | GrapheneOS, locked and attested | As without its evidence: a hardened system
-  behind a locked bootloader.
+ARRRR android | GrapheneOS, locked and attested | As without its evidence: Google does not vouch for
+  it.
   | root.verified_boot_state="SELF_SIGNED" root.custom_rom root.rom_name="GrapheneOS"
   tamper.pi_device_verdict=["MEETS_BASIC_INTEGRITY"] attestation.install_key attestation.rejected
   attestation.hardware_backed attestation.boot_unverified
@@ -80,8 +80,11 @@ AAAAA android | phone behind the VPN of its company | A company lets its phones 
   connection.tor=false
 AAAAA ios | iPhone with a privacy relay | Switched on by everyone who wants it.
   | connection.country="SG" connection.relay connection.hosting
-AAAAA android | phone whose requests leave Tor | Some reach the network in no other way.
+AAARA android | phone whose requests leave Tor | Some reach the network in no other way; a bank asks.
   | connection.tor
-AAAAA android | address of every kind | However bad an address is, it says nothing of the device.
+ARRRR android | false location and an address of a data centre | The service sees the network itself.
+  | ecosystem.location_spoofed connection.hosting
+AAARA android | address of every kind | However bad an address is, it says nothing of the device; a
+  bank asks about Tor.
   | connection.tor connection.proxy connection.hosting connection.vpn connection.relay
 `)

@@ -22,7 +22,7 @@ ARRRR ios | scam by a recorded screen and a call | A screen that is shared in a 
   | ecosystem.screen_recording ecosystem.active_call
 ARRRR android | scam by an unknown app that controls | Google sees the app that steers.
   | tamper.pi_app_access_risk=["UNKNOWN_CONTROLLING"] ecosystem.active_call
-ARBRR android | scam seen from every side | Ask the victim; a strict tenant refuses.
+ARBBR android | scam seen from every side | Ask the victim; a strict tenant and a bank refuse.
   | tamper.pi_app_access_risk=["UNKNOWN_CONTROLLING","KNOWN_INSTALLED"]
   ecosystem.remote_control_active ecosystem.active_call ecosystem.screen_mirrored
 AARAA android | unknown app that controls the screen | A tool from elsewhere.
@@ -33,8 +33,21 @@ ARRRR android | virtual camera | A face is injected.
   | ecosystem.virtual_camera
 RBBBB android | replaced camera stream | A face is injected on a device that lies.
   | tamper.device_info_spoofed ecosystem.camera_hijack
-AARAA android | malware victim | A scanner of the app finds something.
+ARRRR android | malware victim | A scanner of the app finds something.
   | ecosystem.malware_detected ecosystem.suspicious_apps_count=2
+ARRRR android | malware that draws over the app | It hides what the user confirms.
+  | ecosystem.malware_detected ecosystem.overlay_or_interfering_apps
+RBBBB android | malware that draws over the app and acts for its user | A trojan, whatever else is seen.
+  | ecosystem.malware_detected ecosystem.overlay_or_interfering_apps debugger.accessibility_abuse
+RBBBB android | the same with a caller who steers the phone | A trojan and a scam.
+  | ecosystem.malware_detected ecosystem.overlay_or_interfering_apps debugger.accessibility_abuse
+  ecosystem.remote_control_active ecosystem.active_call ecosystem.screen_mirrored
+AARRA android | phone at which Google finds a dangerous app | A strict tenant and a bank ask.
+  | tamper.pi_play_protect="HIGH_RISK"
+ARRBR android | remote control with a call and a shared screen | The whole scam: a bank refuses.
+  | ecosystem.remote_control_active ecosystem.active_call ecosystem.screen_mirrored
+ARRRR android | false location behind a data centre | Who hides the place hides the network too.
+  | ecosystem.location_spoofed network.datacenter_ip network.timezone_mismatch
 ARBBR android | malware victim that Google sees too | Two scanners agree.
   | debugger.accessibility_abuse tamper.pi_play_protect="HIGH_RISK" ecosystem.malware_detected
 RBBBB android | banking trojan | It draws over the app and acts for its user.
@@ -58,9 +71,9 @@ AAAAA android | residential proxy | Weak by itself; counts do the rest.
   | network.proxy_ip network.timezone_mismatch
 AARAA android | downgraded TLS | A hostile Wi-Fi; a strict tenant asks.
   | network.ssl_downgrade network.unsecure_wifi
-ARRRR android | forged request | No SDK made it.
+RBBBB android | forged request | No SDK made it.
   | network.forged_request
-ARRRR android | replayed and forged request | Network signals alone never block.
+RBBBB android | replayed and forged request | The service saw itself that no SDK made it.
   | network.forged_request network.replayed_request network.datacenter_ip
 ARBRR android | account farm on one phone | Accounts one after another in clones.
   | emulator.multi_instance emulator.app_cloned network.vpn_active

@@ -3,12 +3,14 @@ import { publishesBy, readDevices } from './device-row.ts'
 
 export const honestChoices = readDevices(
   `
-AARBA android | developer's own phone | Circular 77 refuses adb; a strict tenant asks.
+AARRA android | developer's own phone | Who debugs is a customer too; a strict tenant and a bank ask.
   | ecosystem.developer_mode ecosystem.adb_enabled ecosystem.usb_connected
   ecosystem.unknown_sources_enabled
-AARBA android | developer's own phone over Wi-Fi | The same by wireless debugging.
+AARRA android | developer's own phone over Wi-Fi | The same by wireless debugging.
   | ecosystem.developer_mode ecosystem.adb_enabled ecosystem.wireless_adb
   ecosystem.mock_location_possible
+AAARA android | phone with USB debugging and nothing else | Half of its owners forgot it; a bank asks.
+  | ecosystem.adb_enabled
 AAAAA android | phone with developer mode and nothing else | Many people once changed an animation
   there.
   | ecosystem.developer_mode
@@ -16,12 +18,12 @@ RBBBB android | developer's debug build | Google does not know the build, so it 
   sandbox is for these.
   | debugger.app_debuggable tamper.untrusted_install_source
   tamper.pi_app_verdict="UNRECOGNIZED_VERSION" ecosystem.adb_enabled ecosystem.developer_mode
-AARAA android | stock phone with another store and developer mode | A second store is a choice; a
-  strict tenant asks.
+AARRA android | stock phone with another store and developer mode | A second store is a choice; a
+  strict tenant and a bank ask.
   | tamper.untrusted_install_source tamper.pi_licensing="UNLICENSED"
   tamper.installer_package="com.aurora.store" ecosystem.developer_mode
   ecosystem.unknown_sources_enabled
-AARBA android | the same with adb on | Never BLOCK but where adb is.
+AARRA android | the same with adb on | However many of these, a person looks.
   | tamper.untrusted_install_source tamper.pi_licensing="UNLICENSED"
   tamper.installer_package="com.aurora.store" ecosystem.developer_mode ecosystem.adb_enabled
   ecosystem.unknown_sources_enabled
@@ -78,12 +80,12 @@ AARAA ios | phone that records its screen | A recording for support; a strict te
   | ecosystem.screen_recording
 AAAAA ios | phone after a screenshot | Receipts are kept so.
   | ecosystem.screenshot_taken
-AARAA android | remote support | Support of a company; with a call it is the scam.
+ARRRR android | remote support | Someone else can pay from this phone.
   | ecosystem.remote_control_active ecosystem.remote_control_provider="teamviewer"
 AAAAA android | phone with a chat head | A messenger draws its bubble.
   | tamper.pi_app_access_risk=["KNOWN_OVERLAYS"] ecosystem.overlay_or_interfering_apps
-AARAA android | GrapheneOS, locked | Its owner chose a hardened system, and the bootloader is
-  locked.
+ARRRR android | GrapheneOS, locked | Its owner chose a hardened system, which Google does not vouch
+  for.
   | root.verified_boot_state="SELF_SIGNED" root.custom_rom root.rom_name="GrapheneOS"
   tamper.pi_device_verdict=["MEETS_BASIC_INTEGRITY"]
 AAAAA android | phone with a stock ROM that has busybox | Some makers ship it.
@@ -94,7 +96,7 @@ AAAAA android | phone with OEM unlocking allowed | A setting that unlocks nothin
   | root.oem_unlock_allowed
 AARAA android | phone with a GLib thread | The name of a thread is shared by GLib.
   | debugger.frida_threads
-AARAA android | phone with the port of Frida open | Another server may have the port.
+ARRRR android | phone with the port of Frida open | Another server may have the port: a person looks.
   | debugger.frida_port_open
 `,
   {

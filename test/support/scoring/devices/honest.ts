@@ -64,6 +64,9 @@ ARRRR android | managed work phone | A company reads its traffic: worth a questi
 AAAAA android | managed work phone of a known installer | The tenant trusts the installer.
   | emulator.work_profile_or_secondary_user tamper.untrusted_install_source
   tamper.installer_package="com.acme.beta" network.vpn_active
+AARRA android | managed phone whose TLS is inspected | A company reads its traffic; a strict tenant
+  and a bank ask.
+  | emulator.work_profile_or_secondary_user network.vpn_active network.user_ca_installed
 AAAAA android | phone behind a company proxy | A proxy and its authority without interception
   found.
   | network.proxy_configured network.user_ca_installed network.proxy_address="10.1.2.3:3128"
@@ -86,7 +89,7 @@ AARAA android | guest behind a captive portal | The portal answers in place of t
   | network.unsecure_wifi network.pinning_failed
 AARAA android | phone behind a data saver | A browser sends its traffic by a proxy of its maker.
   | network.proxy_ip network.datacenter_ip
-AARAA android | Tor user | Privacy alone is no fraud; a strict tenant asks.
+AARRA android | Tor user | Privacy alone is no fraud; a strict tenant and a bank ask.
   | network.tor_ip network.datacenter_ip
 AARAA android | phone that repeats requests | Its answers are lost on a bad network; a copied
   request looks the same.

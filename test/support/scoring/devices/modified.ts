@@ -26,9 +26,9 @@ ARBBR android | LineageOS | An open system: ask, and a strict tenant refuses.
   ecosystem.developer_mode
 AARAA android | engineering build | A test device of a maker.
   | root.eng_build root.test_keys root.dangerous_props
-AAAAA android | basic verdict alone | Google knows only that it is Android.
+ARRRR android | basic verdict alone | Google knows only that it is Android.
   | tamper.pi_device_verdict=["MEETS_BASIC_INTEGRITY"]
-AARAA android | no verdict at all | Google finds nothing to vouch for.
+ARRRR android | no verdict at all | Google finds nothing to vouch for.
   | tamper.pi_device_verdict=[]
 ARBBR android | rooted enthusiast | Root is a risk, and most who have it are honest.
   | root.su_binary root.bootloader_unlocked
