@@ -310,6 +310,7 @@ export async function createApiApp(
     })
     addLabelRoutes(routes, {
       listLabels: limited('labels', filteredAlertLimits, timed('labels', deps.labels.listLabels)),
+      listCodes: limited('labels', filteredAlertLimits, timed('labels', deps.labels.listCodes)),
       addLabels: limited('labels_add', dispositionChanges, timed('labels_add', addLabelsOnce)),
     })
     addSignalRoutes(routes, {

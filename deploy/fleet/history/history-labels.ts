@@ -40,6 +40,7 @@ export function makeLabels(
         labelId: `lbl_${hash('sha256', `${tenantId} ${deviceId}`, 'base64url').slice(0, 22)}`,
         subject: { kind: 'device' as const, id: deviceId },
         label: isFraud ? random.pick(fraudLabels) : 'legitimate',
+        codeMeans: null,
         occurredAtMs,
         coveredDays: coveredDaysDefault,
         amount: isFraud ? `${random.int(10, 900)}.${random.int(10, 99)}` : null,

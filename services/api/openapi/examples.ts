@@ -330,6 +330,8 @@ export const addedLabelExample = {
   covered_days: 30,
 }
 
+export const labelCodeExample = { code: 'mule_account', means: 'fraud', is_declared: true }
+
 export const labelExample = {
   label_id: addedLabelExample.label_id,
   subject: { device_id: submissionExample.device_id },

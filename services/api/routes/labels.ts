@@ -5,6 +5,7 @@ import { callsPerLabel, labelsBodyBytesMax } from '#shared/core/base/limits/outc
 import { callsPerChange } from '#shared/core/base/limits/rest-api.ts'
 import {
   addedLabelsSchema,
+  labelCodeSchema,
   labelSchema,
   labelsBody,
   labelsQuery,
@@ -15,7 +16,7 @@ import type { OnceAnswer, OnceCall } from '#shared/io/http/idempotent-answers.ts
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import type { AddLabels, createKeyedLabels } from '#shared/io/outcomes/change-labels.ts'
 import { requireScope } from '../http/authenticate.ts'
-import { addedLabelExample, labelExample } from '../openapi/examples.ts'
+import { addedLabelExample, labelCodeExample, labelExample } from '../openapi/examples.ts'
 
 /** Labels by a key of the tenant. */
 export type KeyedLabels = Omit<AddLabels, 'nowMs'> & {
@@ -24,7 +25,7 @@ export type KeyedLabels = Omit<AddLabels, 'nowMs'> & {
 }
 
 type Labels = ReturnType<typeof createKeyedLabels>
-type LabelRouteDeps = Pick<Labels, 'listLabels'> & {
+type LabelRouteDeps = Pick<Labels, 'listLabels' | 'listCodes'> & {
   /** Answers once for an `Idempotency-Key`. */
   addLabels: (wanted: KeyedLabels) => Promise<OnceAnswer<Awaited<ReturnType<Labels['addLabels']>>>>
 }
@@ -50,6 +51,22 @@ export function addLabelRoutes(app: ZodApp, deps: LabelRouteDeps): void {
       chargeRows(page.data.length)
       return page
     },
+  )
+  app.get(
+    '/v1/di/labels/codes',
+    {
+      schema: {
+        operationId: 'listLabelCodes',
+        tags: ['Labels'],
+        summary: 'List the codes that a label may have',
+        description:
+          'Those that every tenant has, and those that were declared for yours, with what each means. An operator declares one: `di labels codes add SLUG CODE --means fraud` or `legitimate`.',
+        querystring: z.strictObject({}),
+        response: { 200: z.object({ data: z.array(labelCodeSchema) }) },
+        example: { data: [labelCodeExample] },
+      },
+    },
+    async ({ caller: { tenantId } }) => ({ data: await deps.listCodes({ tenantId }) }),
   )
   app.post(
     '/v1/di/labels',

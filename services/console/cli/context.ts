@@ -5,10 +5,13 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { describeForeignAnswer, isOwnAnswer } from '#shared/core/http/foreign-answer.ts'
 import type { ProblemBody } from '#shared/core/http/problem.ts'
+import { findDuplicateMember } from '#shared/core/telemetry/json/duplicate-member.ts'
+import { findTextFault } from '#shared/core/telemetry/json/json-syntax.ts'
 
 export type CliEnv = Record<string, string | undefined>
 
@@ -87,6 +90,42 @@ export function readInputFile({ env }: Pick<CliContext, 'env'>, file: string): B
     throw new CliError(`${file} cannot be read`, { cause: error })
   }
 }
+
+/**
+ * The text of a file, or of stdin for `-`.
+ * @throws CliError when it is not UTF-8: in another encoding its ids would be others
+ */
+export async function readTextFile(
+  context: Pick<CliContext, 'env'>,
+  file: string,
+): Promise<string> {
+  const bytes = file === '-' ? await buffer(process.stdin) : readInputFile(context, file)
+  const fault = findTextFault(bytes)
+  if (fault !== null) throw new CliError(`${toFileName(file)} ${fault}. Save it as UTF-8.`)
+  return bytes.toString('utf8')
+}
+
+/**
+ * The value of a JSON file, or of stdin for `-`.
+ * @throws CliError when it is not JSON, or has a member twice: only the last would count
+ */
+export async function readJsonFile(
+  context: Pick<CliContext, 'env'>,
+  file: string,
+): Promise<unknown> {
+  const text = (await readTextFile(context, file)).replace(/^\ufeff/, '')
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new CliError(`${toFileName(file)} is not JSON: ${(error as Error).message}`)
+  }
+  const repeated = findDuplicateMember(text)
+  if (repeated === null) return value
+  throw new CliError(`${toFileName(file)}: ${repeated} is given more than once`)
+}
+
+const toFileName = (file: string): string => (file === '-' ? 'stdin' : file)
 
 /** The path of a tenant below `/admin/v1`. */
 export const toTenantPath = (slug: string): string => `/tenants/${encodeURIComponent(slug)}`

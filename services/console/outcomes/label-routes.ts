@@ -1,13 +1,20 @@
 /** What devices, users, sessions and events of a tenant turned out to be. */
+import { z } from 'zod'
 import { labelsBodyBytesMax } from '#shared/core/base/limits/outcomes.ts'
+import { listCodes } from '#shared/core/outcomes/label-codes.ts'
 import {
   addedLabelsSchema,
   adminLabelSchema,
+  codeMeaningBody,
+  labelCodeSchema,
   labelsBody,
   labelsQuery,
+  newCodeSchema,
   toLabelPageSchema,
 } from '#shared/core/outcomes/label-schemas.ts'
+import { declareLabelCode, removeLabelCode } from '#shared/io/outcomes/change-label-codes.ts'
 import { addLabels, listLabelsByQuery } from '#shared/io/outcomes/change-labels.ts'
+import { readLabelCodes } from '#shared/io/outcomes/label-code-store.ts'
 import type { Postgres } from '#shared/io/postgres/postgres.ts'
 import { actorOf, type ConsoleApp } from '../http/admin-app.ts'
 import { changeOnce } from '../http/answer-once.ts'
@@ -19,6 +26,8 @@ export type LabelRouteDeps = {
   /** The wall clock. */
   wallMs: () => number
 }
+
+const codeParams = tenantParams.extend({ code: newCodeSchema })
 
 /** Adds the routes. */
 export function addLabelRoutes(app: ConsoleApp, { postgres, wallMs }: LabelRouteDeps): void {
@@ -67,6 +76,60 @@ export function addLabelRoutes(app: ConsoleApp, { postgres, wallMs }: LabelRoute
       const wanted = { tenantId, body, actor: actorOf(principal), nowMs: wallMs() }
       const added = await changeOnce(postgres, { request, reply }, (db) => addLabels(db, wanted))
       return reply.code(201).send(added)
+    },
+  )
+  app.get(
+    '/tenants/:tenant_id/labels/codes',
+    {
+      schema: {
+        operationId: 'listLabelCodes',
+        tags: ['Labels'],
+        summary: 'List the codes that a label may have, with what each means',
+        params: tenantParams,
+        response: { 200: z.object({ data: z.array(labelCodeSchema) }) },
+      },
+    },
+    async ({ params: { tenant_id: tenantId } }) => {
+      await requireTenant(postgres, tenantId)
+      return { data: listCodes(await readLabelCodes(postgres, tenantId)) }
+    },
+  )
+  app.put(
+    '/tenants/:tenant_id/labels/codes/:code',
+    {
+      schema: {
+        operationId: 'declareLabelCode',
+        tags: ['Labels'],
+        summary: 'Declare a code of labels, with what it means',
+        description:
+          'Labels of other codes are refused. Labels keep the meaning that they were received with, ' +
+          'so a code that has some cannot mean something else.',
+        params: codeParams,
+        body: codeMeaningBody,
+        problems: ['conflict'],
+        response: { 200: labelCodeSchema },
+      },
+    },
+    async ({ params: { tenant_id: tenantId, code }, body: { means }, principal }) => {
+      await requireTenant(postgres, tenantId)
+      return declareLabelCode(postgres, { tenantId, code, means, actor: actorOf(principal) })
+    },
+  )
+  app.delete(
+    '/tenants/:tenant_id/labels/codes/:code',
+    {
+      schema: {
+        operationId: 'removeLabelCode',
+        tags: ['Labels'],
+        summary: 'Remove a declared code; its labels stay',
+        params: codeParams,
+        problems: ['label_code_not_found'],
+        response: { 200: z.object({ code: z.string() }) },
+      },
+    },
+    async ({ params: { tenant_id: tenantId, code }, principal }) => {
+      await removeLabelCode(postgres, { tenantId, code, actor: actorOf(principal) })
+      return { code }
     },
   )
 }

@@ -42,6 +42,8 @@ export const auditedActions = [
   'install_root.dropped',
   'install_root.rotated',
   'install_root.rotation_begun',
+  'label_code.declared',
+  'label_code.removed',
   'labels.added',
   'list_entry.added',
   'list_entry.removed',

@@ -38,3 +38,10 @@ function toCell(cell: CsvCell, form: CsvForm): string {
   const safe = formulaStart.test(cell) ? `'${cell}` : cell
   return `"${safe.replaceAll('"', '""')}"`
 }
+
+/** The text that `toCsvRow` made a cell of, in either form; any other cell is itself. */
+export function fromCsvCell(cell: string): string {
+  const id = /^="(\d+)"$/.exec(cell)?.[1]
+  if (id !== undefined) return id
+  return cell.startsWith("'") && formulaStart.test(cell.slice(1)) ? cell.slice(1) : cell
+}

@@ -65,6 +65,7 @@ export const problemCodes = {
   analyst_not_found: [404, 'The analyst is not known'],
   event_not_found: [404, 'The event is not known'],
   app_not_found: [404, 'The app is not known'],
+  label_code_not_found: [404, 'The code of labels is not known'],
   key_not_found: [404, 'The API key is not known'],
   list_entry_not_found: [404, 'The list has no such entry'],
   case_not_found: [404, 'The case is not known'],

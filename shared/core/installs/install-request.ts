@@ -1,7 +1,6 @@
 /**
  * The body of a registration, as a client sends it. Members beyond these are accepted and left out.
  */
-import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { tenantIdPattern } from '#shared/core/base/ids.ts'
 import { evidenceCharactersMax } from '#shared/core/base/limits/attestation.ts'
@@ -16,7 +15,7 @@ import { describeFault } from '#shared/core/http/fault-messages.ts'
 import type { ProblemDetail } from '#shared/core/http/problem.ts'
 import { scanBody } from '#shared/core/telemetry/body-scan.ts'
 import { findDuplicateMember } from '#shared/core/telemetry/json/duplicate-member.ts'
-import { describeJsonFault } from '#shared/core/telemetry/json/json-syntax.ts'
+import { describeJsonFault, findTextFault } from '#shared/core/telemetry/json/json-syntax.ts'
 import { toProblemDetails } from '#shared/core/telemetry/parse-telemetry.ts'
 import { isObject, sentIdSchema } from '#shared/core/telemetry/submission.ts'
 import { type ChallengeFault, decodeChallenge } from './challenge.ts'
@@ -119,7 +118,8 @@ export function parseInstall(body: Buffer, tenantId: string): ParsedInstall {
   if (scan.members > registrationMembersMax) {
     return refuse('$', `has more than ${registrationMembersMax} members in all`)
   }
-  if (!isUtf8(body)) return refuse('$', 'is not valid UTF-8')
+  const textFault = findTextFault(body)
+  if (textFault !== null) return refuse('$', textFault)
   const text = body.toString('utf8')
   let value: unknown
   try {

@@ -130,6 +130,9 @@ export const endpointAccess: Readonly<Record<string, EndpointAccess>> = {
 
   'GET /tenants/:tenant_id/labels': viewer,
   'POST /tenants/:tenant_id/labels': analyst,
+  'GET /tenants/:tenant_id/labels/codes': viewer,
+  'PUT /tenants/:tenant_id/labels/codes/:code': admin,
+  'DELETE /tenants/:tenant_id/labels/codes/:code': admin,
   'GET /tenants/:tenant_id/lists': viewer,
   'POST /tenants/:tenant_id/lists': { ...analyst, guarded: 'wide_list_entry' },
   'DELETE /tenants/:tenant_id/lists/:entry_id': analyst,

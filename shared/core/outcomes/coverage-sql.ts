@@ -25,12 +25,15 @@ export const toCountingLabelsSql = (where = 'true'): string => `
   select
     tenant_id, subject_kind, subject_id, external_id, latest.1 as label_id, latest.2 as seq,
     latest.3 as created_at, latest.4 as label, latest.5 as occurred_at,
-    latest.6 as covered_days, latest.7 as amount, latest.8 as currency
+    latest.6 as covered_days, latest.7 as amount, latest.8 as currency,
+    latest.4 != '${legitimateLabel}' and latest.9 != 'legitimate' as is_fraud
   from (
     select
       tenant_id, subject_kind, subject_id, external_id,
       argMax(
-        tuple(label_id, seq, created_at, label, occurred_at, covered_days, amount, currency), seq
+        tuple(
+          label_id, seq, created_at, label, occurred_at, covered_days, amount, currency, code_means
+        ), seq
       ) as latest
     from labels_replica final
     where ${where}
@@ -43,13 +46,13 @@ export const toCountingLabelsSql = (where = 'true'): string => `
 const toKeyedLabelsSql = (where: string): string => `
   select
     tenant_id, label_id, seq, created_at, label, external_id, occurred_at,
-    amount, currency, subject_kind = 'session' as is_near,
+    amount, currency, is_fraud, subject_kind = 'session' as is_near,
     occurred_at - toIntervalDay(covered_days) as after, concat(subject_kind, ' ', subject_id) as key
   from (${toCountingLabelsSql(`${where} and subject_kind != 'event'`)})
   union all
   select
     tenant_id, label_id, seq, created_at, label, external_id, occurred_at, amount, currency,
-    true as is_near, occurred_at as after, key
+    is_fraud, true as is_near, occurred_at as after, key
   from (
     select tenant_id, event_id as subject_id, any(${sessionKey}) as key
     from telemetry
@@ -68,7 +71,7 @@ const toKeyedLabelsSql = (where: string): string => `
     if(empty(disposition_at), alerts_replica.created_at, disposition_at[-1]) as created_at,
     if(disposition = 'CONFIRMED', 'fraud', '${legitimateLabel}') as label, '' as external_id,
     alerts_replica.created_at as occurred_at, toDecimal64(0, 4) as amount, '' as currency,
-    true as is_near, alerts_replica.created_at as after, ${sessionKey} as key
+    disposition = 'CONFIRMED' as is_fraud, true as is_near, alerts_replica.created_at as after, ${sessionKey} as key
   from alerts_replica final
   where ${where} and disposition in ('CONFIRMED', 'FALSE_POSITIVE')`
 
@@ -81,7 +84,7 @@ const toCoveredSessionsSql = (where: string): string => `
     select
       tenant_id, device_id, session_id, started_at, last_seen_at, users, verdict, risk, client,
       label_id, seq, created_at, label, external_id, occurred_at, amount, currency,
-      ${toRankSql('is_near', `label != '${legitimateLabel}'`)} as own_rank
+      ${toRankSql('is_near', 'is_fraud')} as own_rank
     from (
       select
         tenant_id, device_id, session_id, started_at, last_seen_at, users, verdict, risk, client,

@@ -84,7 +84,7 @@ export function toSessionOutcome(
   const ranks: number[] = dispositions.map((outcome) => outcomeRanks.near[outcome])
   for (const label of labels) {
     const coverage = toCoverage(label)
-    const outcome = toOutcome(label.label)
+    const outcome = toOutcome(label.label, label.codeMeans)
     if (outcome === null || !isCovered(session, coverage)) continue
     ranks.push(outcomeRanks[coverage.near ? 'near' : 'wide'][outcome])
   }

@@ -8,48 +8,31 @@ import {
   externalIdCharactersMax,
   labelNoteCharactersMax,
   labelOccurredMsMin,
-  labelSlipMax,
   labelsPageDefault,
   labelsPageMax,
   labelsPerCallMax,
 } from '#shared/core/base/limits/outcomes.ts'
-import { countChanges } from '#shared/core/base/text-distance.ts'
 import { controlCharacters } from '#shared/core/base/visible-text.ts'
 import { cursorParameter, instantParameter, pageSize } from '#shared/core/http/api-schemas.ts'
 import { instantSchema } from '#shared/core/http/field-schemas.ts'
 import { operatorText } from '#shared/core/http/operator-text.ts'
 import { isPlaceholderId } from '#shared/core/telemetry/placeholder-ids.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
+import { findCodeFault } from './label-codes.ts'
 import { fraudLabels, legitimateLabel, outcomes, retractedLabel } from './labels.ts'
 import { amountPattern, findAmountFault, isCurrency } from './money.ts'
 
-const names: readonly string[] = [...fraudLabels, legitimateLabel, retractedLabel]
-
-/** Two letters of a short name are another word. */
-const slipOf = (name: string): number => (name.length < 8 ? 1 : labelSlipMax)
-
-/** What an own code is probably meant to be; null when it is like none of the names. */
-const findMeant = (code: string): string | null =>
-  names.includes(code)
-    ? null
-    : (names.find((name) => countChanges(name, code, slipOf(name)) <= slipOf(name)) ?? null)
-
-const codeSchema = z
+const codeForm = z
   .string()
-  .regex(/^[a-z][a-z0-9_-]{0,39}$/, {
-    message:
-      'must be a code of 1 to 40 lower-case letters, digits, hyphens and underscores that begins with a letter',
-    abort: true,
-  })
-  .superRefine((code, context) => {
-    const meant = findMeant(code)
-    if (meant === null) return
-    context.addIssue({ code: 'custom', message: `is nearly ${meant}; own codes must differ more` })
-  })
-  .meta({
-    description: `What it turned out to be: ${[...fraudLabels, legitimateLabel].map((name) => `\`${name}\``).join(', ')}, or a code of your own, which counts as one more kind of fraud. \`${retractedLabel}\` takes back what was said of the subject under the same \`external_id\`.`,
-    examples: ['chargeback', 'mule_account'],
-  })
+  .regex(
+    /^[a-z][a-z0-9_-]{0,39}$/,
+    'must be a code of 1 to 40 lower-case letters, digits, hyphens and underscores that begins with a letter',
+  )
+
+const codeSchema = codeForm.meta({
+  description: `What it turned out to be: ${[...fraudLabels, legitimateLabel].map((name) => `\`${name}\``).join(', ')}, or a code that was declared for your tenant (\`GET /v1/di/labels/codes\`). \`${retractedLabel}\` takes back what was said of the subject under the same \`external_id\`.`,
+  examples: ['chargeback', 'mule_account'],
+})
 
 const subjectIdSchema = idSchema.refine(
   (id) => !isPlaceholderId(id),
@@ -144,6 +127,31 @@ const coveredDaysSchema = z
   .meta({
     description: `Of a device or a user: it covers the sessions that began up to so many days before \`occurred_at\`, ${coveredDaysDefault} when left out.`,
   })
+
+/** The code of a declaration, which must differ from the labels that every tenant has. */
+export const newCodeSchema = codeForm.superRefine((code, context) => {
+  const fault = findCodeFault(code)
+  if (fault !== null) context.addIssue({ code: 'custom', message: fault })
+})
+
+/** What a code is declared to mean. */
+export const codeMeaningBody = z.strictObject({
+  means: z.enum(outcomes).meta({ description: 'What a label of this code counts as.' }),
+})
+
+/** A label that a tenant may use. */
+export const labelCodeSchema = z
+  .object({
+    code: z.string().meta({ examples: ['mule_account'] }),
+    means: z
+      .enum(outcomes)
+      .nullable()
+      .meta({ description: 'What a label of this code counts as; null of `retracted`.' }),
+    is_declared: z.boolean().meta({
+      description: 'Whether it was declared for the tenant; every tenant has the others.',
+    }),
+  })
+  .meta({ id: 'LabelCode' })
 
 /** One label, as it is sent. */
 export const labelBody = z
@@ -241,7 +249,7 @@ export const labelsQuery = z.strictObject({
   session_id: idSchema.optional(),
   device_id: idSchema.optional(),
   user_id: idSchema.optional(),
-  label: z.string().min(1).max(40).optional(),
+  label: codeForm.optional(),
   external_id: externalIdSchema.optional(),
   from: instantParameter('Received at this instant or later.'),
   to: instantParameter('Received before this instant.'),

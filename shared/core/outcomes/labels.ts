@@ -5,7 +5,7 @@
 
 import { labelAheadMsMax } from '#shared/core/base/limits/outcomes.ts'
 
-/** Names with a meaning of their own. A tenant's own code is one more kind of fraud. */
+/** Labels that every tenant has. A tenant declares more, each with what it means. */
 export const fraudLabels = ['chargeback', 'account_takeover', 'promo_abuse', 'fraud'] as const
 export const legitimateLabel = 'legitimate'
 /** Takes back what the subject's labels of this external id said. */
@@ -25,8 +25,10 @@ export type Label = {
   /** Rises in the order of receipt; the highest of a subject and external id counts. */
   seq: number
   subject: LabelSubject
-  /** One of the names above, or the tenant's own code. */
+  /** One of the names above, or a code that the tenant declared. */
   label: string
+  /** What a declared code means; null of the names above, and of codes that were not declared. */
+  codeMeans: Outcome | null
   /** When it happened. */
   occurredAtMs: number
   /** Of a device or a user: sessions up to so many days before `occurredAtMs` are covered. */
@@ -39,10 +41,13 @@ export type Label = {
   externalId: string
 }
 
-/** What a label says; null for a retraction. Own codes are fraud. */
-export function toOutcome(label: string): Outcome | null {
+/**
+ * What a label says; null for a retraction.
+ * @param codeMeans what a declared code means; a code from before declarations is fraud
+ */
+export function toOutcome(label: string, codeMeans: Outcome | null = null): Outcome | null {
   if (label === retractedLabel) return null
-  return label === legitimateLabel ? 'legitimate' : 'fraud'
+  return label === legitimateLabel ? 'legitimate' : (codeMeans ?? 'fraud')
 }
 
 /** Whether an instant is further ahead than clocks and time zones differ. @param nowMs the wall clock */

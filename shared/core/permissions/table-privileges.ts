@@ -64,7 +64,7 @@ const caseCounts = [
 
 const labelColumns = [
   ...['label_id', 'subject_kind', 'subject_id', 'label', 'occurred_at', 'covered_days'],
-  ...['amount', 'currency', 'external_id', 'note'],
+  ...['amount', 'currency', 'external_id', 'note', 'code_means'],
 ] as const
 
 /** Written by a trigger of `deliveries`. */
@@ -174,6 +174,7 @@ export const postgresPrivileges = {
     // Labels, with a key that has the scope.
     labels: ['select', insert('tenant_id', 'actor', 'created_at', ...labelColumns)],
     label_totals: ['select', insert('tenant_id', 'labels'), update('labels')],
+    label_codes: read,
     // A trigger refuses acts that are another process's, and keys that the tenant does not have.
     audit_log: [writeAudit],
     // What is published. The private halves are in another column.
@@ -225,7 +226,7 @@ export const postgresPrivileges = {
         ],
         ...['list_entries', 'list_shards', 'connection_lists', 'phone_corrections'],
         'identity_parameters',
-        ...['labels', 'label_totals'],
+        ...['labels', 'label_totals', 'label_codes'],
         ...['cases', 'case_rules', 'case_notes', 'case_events', 'case_presence'],
         ...['case_changes', 'saved_views', 'leases'],
         ...[

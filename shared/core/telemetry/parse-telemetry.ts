@@ -3,7 +3,6 @@
  * over the raw bytes. The parsed tenant must equal the verified one, so no spelling of a body can
  * be verified as one tenant's and stored as another's.
  */
-import { isUtf8 } from 'node:buffer'
 import type { z } from 'zod'
 import { categoryKeysMax, jsonDepthMax, membersMax } from '#shared/core/base/limits/telemetry.ts'
 import { describeFault } from '#shared/core/http/fault-messages.ts'
@@ -13,7 +12,7 @@ import { checkKnownSignals } from '#shared/core/signals/signals.ts'
 import { type BodyScan, scanBody } from './body-scan.ts'
 import { type Findings, findBeyondCatalog, isPlainSubmission } from './fast-path.ts'
 import { findDuplicateMember } from './json/duplicate-member.ts'
-import { describeJsonFault } from './json/json-syntax.ts'
+import { describeJsonFault, findTextFault } from './json/json-syntax.ts'
 import {
   isForbiddenKey,
   isObject,
@@ -35,8 +34,9 @@ export function parseTelemetry(body: Buffer, tenantId: string): ParsedTelemetry 
   const scan = scanBody(body)
   if (scan.depth > jsonDepthMax) return refuse('$', `is nested deeper than ${jsonDepthMax} levels`)
   if (scan.members > membersMax) return refuse('$', `has more than ${membersMax} members in all`)
+  const textFault = findTextFault(body)
+  if (textFault !== null) return refuse('$', textFault)
   const text = body.toString('utf8')
-  if (!isUtf8(body)) return refuse('$', `is not valid UTF-8 at ${describeByte(body, text)}`)
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -66,12 +66,6 @@ function validate(value: Record<string, unknown>, text: string, scan: BodyScan):
   const errors = checkSignals(value.signals as Signals)
   if (errors.length > 0) return { ok: false, errors }
   return { ok: true, telemetry: value as Telemetry, ...findBeyondCatalog(value) }
-}
-
-/** @param text the decoded body, with replacement characters for invalid bytes */
-function describeByte(body: Buffer, text: string): string {
-  const again = Buffer.from(text)
-  return `byte ${body.findIndex((byte, index) => byte !== again[index])}, counted from 0`
 }
 
 function refuse(path: string, message: string) {

@@ -337,7 +337,7 @@ const labelColumns = `
   l.tenant_id, l.label_id, l.seq, ${toInstant('l.created_at')} as created_at, l.subject_kind,
   l.subject_id, l.label, ${toInstant('l.occurred_at')} as occurred_at, l.covered_days,
   coalesce(l.amount, 0)::text as amount, coalesce(l.currency, '') as currency, l.external_id,
-  coalesce(l.note, '') as note, coalesce(${operatorIdOf('l.actor')}, l.actor) as actor`
+  coalesce(l.note, '') as note, coalesce(l.code_means, '') as code_means, coalesce(${operatorIdOf('l.actor')}, l.actor) as actor`
 
 /** Labels that were added since a snapshot. No row of a label ever changes. */
 export async function findNewLabels(tx: Queryable, copied: string): Promise<string[]> {

@@ -5,9 +5,14 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import { jsonDepthMax } from '#shared/core/base/limits/telemetry.ts'
-import { Problem } from '#shared/core/http/problem.ts'
+import { Problem, type ProblemDetail } from '#shared/core/http/problem.ts'
 import { scanBody } from '#shared/core/telemetry/body-scan.ts'
-import { describeJsonFault, findJsonErrorOffset } from '#shared/core/telemetry/json/json-syntax.ts'
+import { findDuplicateMember } from '#shared/core/telemetry/json/duplicate-member.ts'
+import {
+  describeJsonFault,
+  findJsonErrorOffset,
+  findTextFault,
+} from '#shared/core/telemetry/json/json-syntax.ts'
 import type { BodyBudget } from './incoming/body-budget.ts'
 import { type BodyFault, receiveBody } from './incoming/receive-body.ts'
 import { framingFaults } from './incoming/request-framing.ts'
@@ -27,8 +32,10 @@ export function readBodies(app: FastifyInstance, budget: BodyBudget): void {
       else {
         // It reads bytes as well, which its type does not say.
         parse(request, body as unknown as string, (error, value) => {
-          if (error === null) done(null, value)
-          else done(toInvalidBody(body))
+          const fault =
+            error === null ? findFault(body) : { path: '$', message: describeFault(body) }
+          if (fault === null) done(null, value)
+          else done(toInvalidBody(fault))
         })
       }
     })
@@ -61,9 +68,15 @@ export function dropTypeOfNoBody({ headers }: IncomingMessage): void {
   if (isEmpty) delete headers['content-type']
 }
 
-function toInvalidBody(body: Buffer): Problem {
-  const errors = [{ path: '$', message: describeFault(body) }]
-  return new Problem('invalid_body', 'The request body cannot be read.', { errors })
+const toInvalidBody = (fault: ProblemDetail): Problem =>
+  new Problem('invalid_body', 'The request body cannot be read.', { errors: [fault] })
+
+/** What a JSON parser takes without a word: bytes that are no text, and all but the last of equals. */
+function findFault(body: Buffer): ProblemDetail | null {
+  const message = findTextFault(body)
+  if (message !== null) return { path: '$', message }
+  const repeated = findDuplicateMember(body.toString('utf8'))
+  return repeated === null ? null : { path: repeated, message: 'is given more than once' }
 }
 
 function describeFault(body: Buffer): string {

@@ -18,6 +18,12 @@ import {
 import { invalidKey, Problem } from '#shared/core/http/problem.ts'
 import { faultsListedMax } from '#shared/core/http/query-string.ts'
 import {
+  type DeclaredCodes,
+  findLabelFault,
+  type LabelCode,
+  listCodes,
+} from '#shared/core/outcomes/label-codes.ts'
+import {
   aheadFault,
   type LabelBody,
   type LabelsBody,
@@ -33,6 +39,7 @@ import {
 import { lockActiveKey } from '#shared/io/api-keys/api-key-store.ts'
 import { insertAudit } from '#shared/io/postgres/audit-store.ts'
 import type { Queryable, Session } from '#shared/io/postgres/postgres.ts'
+import { readLabelCodes } from './label-code-store.ts'
 import { insertLabels, type LabelView, listLabels, type NewLabel } from './label-store.ts'
 
 export type AddLabels = {
@@ -57,17 +64,20 @@ type AddedLabel = {
 
 /**
  * Adds all labels of a call, or none.
- * @throws Problem invalid_body for an `occurred_at` that is far ahead, conflict when the tenant has
- *   as many labels as it may, unauthorized when the key is no longer active
+ * @throws Problem invalid_body for an `occurred_at` that is far ahead and for a code that was not
+ *   declared, conflict when the tenant has as many labels as it may, unauthorized when the key is
+ *   no longer active
  */
 export async function addLabels(
   postgres: Session,
   { tenantId, actor, keyHash, body, nowMs }: AddLabels,
 ): Promise<{ data: AddedLabel[] }> {
   requireNotAhead(body, nowMs)
-  const labels = [body].flat().map((one) => toNewLabel(one, nowMs))
   return postgres.transaction(async (tx) => {
     if (keyHash !== undefined && !(await lockActiveKey(tx, keyHash))) throw invalidKey()
+    const codes = await readLabelCodes(tx, tenantId)
+    requireKnownCodes(body, codes)
+    const labels = [body].flat().map((one) => toNewLabel(one, codes, nowMs))
     if (!(await insertLabels(tx, { tenantId, actor, labels }))) {
       throw new Problem('conflict', `A tenant has at most ${labelsMax} labels.`)
     }
@@ -77,11 +87,25 @@ export async function addLabels(
 }
 
 /** What is further ahead than clocks and time zones differ is a mistake in the date. */
-function requireNotAhead(body: LabelsBody, nowMs: number): void {
-  const errors = [body].flat().flatMap(({ occurred_at: atMs }, at) => {
-    if (atMs === undefined || !isAhead(atMs, nowMs)) return []
-    const path = Array.isArray(body) ? `$[${at}].occurred_at` : '$.occurred_at'
-    return [{ path, message: aheadFault }]
+const requireNotAhead = (body: LabelsBody, nowMs: number): void =>
+  requireEach(body, 'occurred_at', ({ occurred_at: atMs }) =>
+    atMs !== undefined && isAhead(atMs, nowMs) ? aheadFault : null,
+  )
+
+const requireKnownCodes = (body: LabelsBody, codes: DeclaredCodes): void =>
+  requireEach(body, 'label', ({ label }) => findLabelFault(label, codes))
+
+/** @throws Problem invalid_body with the place of each label that has a fault */
+function requireEach(
+  body: LabelsBody,
+  field: string,
+  findFault: (label: LabelBody) => string | null,
+): void {
+  const errors = [body].flat().flatMap((label, at) => {
+    const message = findFault(label)
+    return message === null
+      ? []
+      : [{ path: Array.isArray(body) ? `$[${at}].${field}` : `$.${field}`, message }]
   })
   if (errors.length === 0) return
   const listed = errors.slice(0, faultsListedMax)
@@ -96,11 +120,12 @@ function findSubject(
   return kind && { kind, id: ids[`${kind}_id`]! }
 }
 
-function toNewLabel(body: LabelBody, nowMs: number): NewLabel {
+function toNewLabel(body: LabelBody, codes: DeclaredCodes, nowMs: number): NewLabel {
   return {
     labelId: `lbl_${randomBytes(16).toString('base64url')}`,
     subject: findSubject(body.subject)!,
     label: body.label,
+    codeMeans: codes.get(body.label) ?? null,
     occurredAtMs: body.occurred_at ?? nowMs,
     coveredDays: body.covered_days ?? null,
     amount: body.amount ?? null,
@@ -112,9 +137,15 @@ function toNewLabel(body: LabelBody, nowMs: number): NewLabel {
 
 const isWide = ({ kind }: LabelSubject): boolean => kind === 'device' || kind === 'user'
 
-const toAdded = ({ labelId, subject, label, occurredAtMs, coveredDays }: NewLabel): AddedLabel => ({
+const toAdded = ({
+  labelId,
+  subject,
+  occurredAtMs,
+  coveredDays,
+  ...said
+}: NewLabel): AddedLabel => ({
   label_id: labelId,
-  outcome: toOutcome(label),
+  outcome: toOutcome(said.label, said.codeMeans),
   occurred_at: toIso(occurredAtMs),
   covered_days: isWide(subject) ? (coveredDays ?? coveredDaysDefault) : null,
 })
@@ -159,6 +190,8 @@ export function createKeyedLabels(postgres: Session, nowMs: () => number) {
   return {
     listLabels: (page: { tenantId: string; query: LabelsQuery }) =>
       listKeyedLabels(postgres, page.tenantId, page.query),
+    listCodes: async ({ tenantId }: { tenantId: string }): Promise<LabelCode[]> =>
+      listCodes(await readLabelCodes(postgres, tenantId)),
     addLabels: (wanted: Omit<AddLabels, 'nowMs'>) =>
       addLabels(postgres, { ...wanted, nowMs: nowMs() }),
   }

@@ -19,6 +19,8 @@ export type NewLabel = {
   labelId: string
   subject: LabelSubject
   label: string
+  /** What a declared code means; null of the labels that every tenant has. */
+  codeMeans: Outcome | null
   occurredAtMs: number
   /** Null is the usual number. */
   coveredDays: number | null
@@ -52,6 +54,7 @@ const columns: readonly RowColumn<NewLabel>[] = [
   { column: 'subject_kind', type: 'text', of: ({ subject }) => subject.kind },
   { column: 'subject_id', type: 'text', of: ({ subject }) => subject.id },
   { column: 'label', type: 'text', of: ({ label }) => label },
+  { column: 'code_means', type: 'text', of: ({ codeMeans }) => codeMeans },
   { column: 'occurred_at', type: 'timestamptz', of: (label) => new Date(label.occurredAtMs) },
   {
     column: 'covered_days',
@@ -108,6 +111,7 @@ type LabelRow = Omit<LabelView, 'subject' | 'outcome' | 'occurred_at' | 'created
   occurred_at: Date
   created_at: Date
   actor_id: string | null
+  code_means: Outcome | null
 }
 
 /** A label with the id of the operator who made it, null where none did. */
@@ -138,7 +142,7 @@ export async function listLabels(
         ]),
   ]
   const { rows } = await db.query<LabelRow>(
-    `select l.label_id, l.subject_kind, l.subject_id, l.label, l.occurred_at, l.covered_days,
+    `select l.label_id, l.subject_kind, l.subject_id, l.label, l.code_means, l.occurred_at, l.covered_days,
        l.amount::text as amount, l.currency, nullif(l.external_id, '') as external_id, l.note,
        l.created_at, l.actor, ${operatorIdOf('l.actor')} as actor_id,
        not exists (
@@ -152,12 +156,18 @@ export async function listLabels(
   return rows.map((row) => ({ label: toView(row), actorId: row.actor_id }))
 }
 
-function toView({ subject_kind: kind, subject_id: id, actor_id: _, ...row }: LabelRow): LabelView {
+function toView({
+  subject_kind: kind,
+  subject_id: id,
+  actor_id: _,
+  code_means: codeMeans,
+  ...row
+}: LabelRow): LabelView {
   const isWide = kind === 'device' || kind === 'user'
   return {
     ...row,
     subject: { [`${kind}_id`]: id },
-    outcome: toOutcome(row.label),
+    outcome: toOutcome(row.label, codeMeans),
     occurred_at: row.occurred_at.toISOString(),
     covered_days: isWide ? row.covered_days : null,
     amount: row.amount === null ? null : formatAmount(row.amount, row.currency!),

@@ -45,7 +45,7 @@ async function start(postgresUrl: string): Promise<string> {
       events: { findDecidedEvent: unused, listEvents: unused },
       policies: { findCurrentPolicy: unused },
       lists: { listEntries: unused, addEntry: unused, removeEntry: unused },
-      labels: { listLabels: unused, addLabels: unused },
+      labels: { listLabels: unused, listCodes: unused, addLabels: unused },
       reconciliation: { readReconciliation: unused },
       nowMs: Date.now,
       monotonicMs: () => performance.now(),

@@ -2,6 +2,8 @@
 import { expect, test } from 'vitest'
 import { dayMs } from '#shared/core/base/instants.ts'
 import { labelSchema } from '#shared/core/outcomes/label-schemas.ts'
+import type { Outcome } from '#shared/core/outcomes/labels.ts'
+import { declareLabelCode, removeLabelCode } from '#shared/io/outcomes/change-label-codes.ts'
 import type { ApiRig } from '../../support/http/api-rig.ts'
 
 type Rigged = { rig: () => ApiRig; key: () => string; otherKey: () => string }
@@ -19,6 +21,8 @@ export function describeLabels(
     expect(answer.status, answer.text).toBe(200)
     return answer.json<{ data: Labelled[]; next_cursor: string | null }>()
   }
+  const declare = (code: string, means: Outcome) =>
+    declareLabelCode(rig().postgres, { tenantId: 'acme', actor: 'admin', code, means })
   const ofDevice = (device_id: string, more = {}) => ({
     subject: { device_id },
     label: 'chargeback',
@@ -65,6 +69,43 @@ export function describeLabels(
     expect(rows).toEqual([{ actor: 'api-key:label-tool', after }])
   })
 
+  test('have codes that were declared, with a meaning that stays', async () => {
+    const writer = await newWriter('declared')
+    const undeclared = await add({ ...ofDevice('declared'), label: 'vip_customer' }, writer)
+    expect(undeclared.json()).toMatchObject({
+      code: 'invalid_body',
+      errors: [{ path: '$.label', message: expect.stringContaining('nearest') }],
+    })
+    await declare('vip_customer', 'fraud')
+    await declare('vip_customer', 'legitimate')
+    const labelled = await add({ ...ofDevice('declared'), label: 'vip_customer' }, writer)
+    expect(labelled.json<{ data: object[] }>().data).toMatchObject([{ outcome: 'legitimate' }])
+    await expect(declare('vip_customer', 'fraud')).rejects.toMatchObject({ code: 'conflict' })
+    const codes = async (of: string) => {
+      const answer = await rig().call('/v1/di/labels/codes', { key: of })
+      const { data } = answer.json<{ data: { code: string; is_declared: boolean }[] }>()
+      return data.filter(({ is_declared }) => is_declared).map(({ code }) => code)
+    }
+    expect(await codes(key())).toContain('vip_customer')
+    expect(await codes(otherKey())).toEqual([])
+    const removed = { tenantId: 'acme', actor: 'admin', code: 'vip_customer' }
+    await removeLabelCode(rig().postgres, removed)
+    expect(await codes(key())).not.toContain('vip_customer')
+    expect((await list('label=vip_customer')).data).toMatchObject([{ outcome: 'legitimate' }])
+  })
+
+  test('in bytes that are no text, or with a member twice, are refused', async () => {
+    const writer = await newWriter('bytes')
+    const latin = Buffer.from('{"subject":{"user_id":"M\xfcller"},"label":"fraud"}', 'latin1')
+    expect((await add(latin, writer)).json()).toMatchObject({
+      errors: [{ path: '$', message: 'is not valid UTF-8 at byte 24, counted from 0' }],
+    })
+    const twice = Buffer.from('{"subject":{"user_id":"u"},"label":"legitimate","label":"fraud"}')
+    expect((await add(twice, writer)).json()).toMatchObject({
+      errors: [{ path: '$.label', message: 'is given more than once' }],
+    })
+  })
+
   test('need the scope labels:write', async () => {
     const answer = await add(ofDevice('d'), key())
     expect([answer.status, answer.json()]).toEqual([
@@ -77,14 +118,19 @@ export function describeLabels(
     const writer = await newWriter('supersedes')
     const own = (label: string, more = {}) => ({ ...ofDevice('superseded', more), label })
     await add(own('fraud'), writer)
-    await add([own('legitimate'), own('retracted'), own('mule', { external_id: 'x' })], writer)
+    await declare('mule', 'fraud')
+    await declare('trusted', 'legitimate')
+    const trusted = own('trusted', { external_id: 'y' })
+    const mule = own('mule', { external_id: 'x' })
+    await add([own('legitimate'), own('retracted'), mule, trusted], writer)
     const { data } = await list('device_id=superseded')
     const latest = data.filter((one) => (one as unknown as { is_latest: boolean }).is_latest)
-    expect(latest).toHaveLength(2)
+    expect(latest).toHaveLength(3)
     expect(latest).toEqual(
       expect.arrayContaining([
         expect.objectContaining({ label: 'retracted', outcome: null, external_id: null }),
         expect.objectContaining({ label: 'mule', outcome: 'fraud', external_id: 'x' }),
+        expect.objectContaining({ label: 'trusted', outcome: 'legitimate', external_id: 'y' }),
       ]),
     )
   })
@@ -102,6 +148,8 @@ export function describeLabels(
       ['.label', { label: 'Chargeback' }],
       ['.label', { label: 'chargebacks' }],
       ['.label', { label: 'legitimat' }],
+      ['.label', { label: 'legit' }],
+      ['.label', { label: 'own_code' }],
       ['.occurred_at', { occurred_at: '1970-01-01T00:00:00Z' }],
       ['.occurred_at', { occurred_at: 1_700_000_000 }],
       ['.occurred_at', { occurred_at: '2026-03-01T10:00:00' }],

@@ -28,6 +28,17 @@ export function makeLabels(seed: number, events: readonly HistoryEvent[]): Histo
     .map((label, at) => ({ ...label, seq: at + 1, labelId: `lbl_${String(at).padStart(22, '0')}` }))
 }
 
+// Codes that the tenant declared among them, and one from before there were declarations.
+const fraudCodes: Pick<Label, 'label' | 'codeMeans'>[] = [
+  ...fraudLabels.map((label) => ({ label, codeMeans: null })),
+  { label: 'mule_account', codeMeans: 'fraud' },
+  { label: 'older_code', codeMeans: null },
+]
+const honestCodes: Pick<Label, 'label' | 'codeMeans'>[] = [
+  { label: 'legitimate', codeMeans: null },
+  { label: 'trusted_customer', codeMeans: 'legitimate' },
+]
+
 function makeLabelsOf(
   random: Random,
   deviceId: string,
@@ -43,7 +54,7 @@ function makeLabelsOf(
   const externalId = random.chance(0.5) ? `case-${event.event_id}` : ''
   const first = {
     subject: { kind, id: ids[kind] },
-    label: isFraud ? random.pick([...fraudLabels, 'mule_account']) : 'legitimate',
+    ...random.pick(isFraud ? fraudCodes : honestCodes),
     occurredAtMs,
     coveredDays: random.pick([3, 30, 30, 90]),
     amount: hasAmount ? `${random.int(5, 900)}.${random.int(10, 99)}` : null,
@@ -55,8 +66,12 @@ function makeLabelsOf(
   const other = random.pick(subjectKinds)
   return [
     first,
-    ...(random.chance(0.1) ? [{ ...later, label: 'retracted', amount: null, currency: null }] : []),
-    ...(random.chance(0.15) ? [{ ...later, label: isFraud ? 'fraud' : 'legitimate' }] : []),
+    ...(random.chance(0.1)
+      ? [{ ...later, label: 'retracted', codeMeans: null, amount: null, currency: null }]
+      : []),
+    ...(random.chance(0.15)
+      ? [{ ...later, label: isFraud ? 'fraud' : 'legitimate', codeMeans: null }]
+      : []),
     // The same loss, told of another subject.
     ...(random.chance(0.2) ? [{ ...later, subject: { kind: other, id: ids[other] } }] : []),
     // Somebody else says the opposite of the session alone.
@@ -66,6 +81,7 @@ function makeLabelsOf(
             ...later,
             subject: { kind: 'session' as const, id: ids.session },
             label: isFraud ? 'legitimate' : 'fraud',
+            codeMeans: null,
             externalId: 'second-opinion',
           },
         ]
@@ -79,6 +95,7 @@ export const toLabelRow = (tenantId: string, label: HistoryLabel): LabelReplicaR
   created_at: toInstant(label.createdAtMs),
   label_id: label.labelId,
   seq: label.seq,
+  code_means: label.codeMeans ?? '',
   subject_kind: label.subject.kind,
   subject_id: label.subject.id,
   label: label.label,

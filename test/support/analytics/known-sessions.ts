@@ -62,7 +62,7 @@ export function sumLosses(known: readonly KnownSession[]): Record<string, number
   const losses = new Map<string, HistoryLabel>()
   for (const { labels, outcome } of known) {
     for (const label of labels) {
-      if (outcome !== 'fraud' || toOutcome(label.label) !== 'fraud') continue
+      if (outcome !== 'fraud' || toOutcome(label.label, label.codeMeans) !== 'fraud') continue
       const loss = label.externalId === '' ? label.labelId : `external ${label.externalId}`
       const present = losses.get(loss)
       if (present === undefined || present.seq < label.seq) losses.set(loss, label)

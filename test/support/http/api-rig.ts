@@ -64,7 +64,7 @@ export type CallOptions = {
   key?: string | undefined
   method?: string
   headers?: Record<string, string>
-  /** The body, sent as JSON. */
+  /** The body, sent as JSON; bytes are sent as they are. */
   body?: unknown
 }
 
@@ -215,7 +215,7 @@ async function call(
     method,
     path,
     headers: { ...authorization, ...type, ...headers },
-    body: body === undefined ? undefined : JSON.stringify(body),
+    body: body === undefined || Buffer.isBuffer(body) ? body : JSON.stringify(body),
   })
   return { ...answer, json: <T>() => JSON.parse(answer.text) as T }
 }

@@ -52,10 +52,10 @@ export const uselessSignals: Readonly<Record<string, number>> = {
   'ecosystem.developer_mode': 0.08,
   'ecosystem.adb_enabled': 0.05,
   'ecosystem.no_passcode': 0.06,
-  'ecosystem.overlay_or_interfering_apps': 0.03,
+  'ecosystem.unknown_sources_enabled': 0.03,
   'ecosystem.recent_factory_reset': 0.015,
   'ecosystem.boot_count_low': 0.02,
-  'ecosystem.malware_detected': 0.008,
+  'ecosystem.wireless_adb': 0.008,
   'network.vpn_active': 0.12,
   'network.user_ca_installed': 0.015,
   'network.timezone_mismatch': 0.03,
@@ -80,7 +80,7 @@ const companions: Readonly<Record<string, { of: string; share: number; alone: nu
   'emulator.qemu_props': { of: 'emulator.is_emulator', share: 0.9, alone: 0.001 },
   'emulator.emulator_files': { of: 'emulator.is_emulator', share: 0.7, alone: 0.001 },
   'emulator.emulator_sensors': { of: 'emulator.is_emulator', share: 0.6, alone: 0.0005 },
-  'debugger.frida_port_open': { of: 'debugger.frida_detected', share: 0.7, alone: 0.001 },
+  'debugger.frida_threads': { of: 'debugger.frida_detected', share: 0.7, alone: 0.001 },
   'network.relay_ip': { of: 'network.datacenter_ip', share: 0.4, alone: 0.01 },
 }
 

@@ -15,6 +15,7 @@ const label = (values: Partial<Label>): Label => ({
   seq: 1,
   subject: { kind: 'device', id: 'd1' },
   label: 'fraud',
+  codeMeans: null,
   occurredAtMs,
   coveredDays: 30,
   amount: null,
@@ -126,7 +127,9 @@ describe('of labels', () => {
     expect(toCountingLabels([said, retracted, label({ seq: 3 })])).toHaveLength(1)
   })
 
-  test('an own code is a kind of fraud', () => {
+  test('a declared code is what it means, and one of before is a kind of fraud', () => {
+    expect(toOutcome('mule_account', 'fraud')).toBe('fraud')
+    expect(toOutcome('trusted', 'legitimate')).toBe('legitimate')
     expect(toOutcome('mule_account')).toBe('fraud')
     expect(toOutcome('chargeback')).toBe('fraud')
     expect(toOutcome('legitimate')).toBe('legitimate')

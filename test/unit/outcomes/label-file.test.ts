@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { dayMs } from '#shared/core/base/instants.ts'
+import { toCsvRow } from '#shared/core/http/csv.ts'
 import { readLabelFile } from '../../../services/console/cli/outcomes/label-file.ts'
 
 const nowMs = Date.UTC(2026, 5, 1)
-const read = (...lines: string[]) => readLabelFile(lines.join('\n'), nowMs)
+const check = { nowMs, codes: new Map([['mule', 'fraud' as const]]) }
+const read = (...lines: string[]) => readLabelFile(lines.join('\n'), check)
 
 describe('a file of labels', () => {
   test('is read with quotes, line ends within them, empty cells and any order of columns', () => {
@@ -31,7 +33,7 @@ describe('a file of labels', () => {
   })
 
   test('may have semicolons and the line ends of Windows, as Excel writes it', () => {
-    const { labels, faults } = readLabelFile('label;user_id\r\nfraud;u;1\r\nfraud;u2\r\n', nowMs)
+    const { labels, faults } = readLabelFile('label;user_id\r\nfraud;u;1\r\nfraud;u2\r\n', check)
     expect(faults).toEqual([{ line: 2, column: '', message: 'has 3 cells; the header has 2' }])
     expect(labels).toEqual([{ subject: { user_id: 'u2' }, label: 'fraud' }])
   })
@@ -51,6 +53,7 @@ describe('a file of labels', () => {
       'fraud,d1,,,"1,50",EUR,',
       'fraud,d1,,,1.5,,',
       'fraud,d1',
+      'legit,d1,,,,,',
     )
     expect(labels).toHaveLength(1)
     expect(faults.map(({ line, column }) => [line, column])).toEqual([
@@ -63,7 +66,30 @@ describe('a file of labels', () => {
       [10, 'amount'],
       [11, 'currency'],
       [12, ''],
+      [13, 'label'],
     ])
+  })
+
+  test('has the ids that our own CSV has, and names those that a spreadsheet damaged', () => {
+    const ids = ['+49-1', '=x', '-1', '@a', '0049', "'quoted", '4.5']
+    for (const form of ['plain', 'excel'] as const) {
+      const rows = ids.map((id) => toCsvRow(['mule', id], form).trimEnd())
+      const { labels, faults } = read('label,user_id', ...rows)
+      expect(faults).toEqual([])
+      expect(labels.map(({ subject }) => subject)).toEqual(ids.map((user_id) => ({ user_id })))
+    }
+    const { labels, faults } = read('label,user_id', 'mule,4.68769E+17', 'mule,"=A1&""x"""')
+    expect(labels).toEqual([])
+    expect(faults.map(({ line, column }) => [line, column])).toEqual([
+      [2, 'user_id'],
+      [3, 'user_id'],
+    ])
+  })
+
+  test('may have the empty cells and rows that spreadsheets leave behind', () => {
+    const { labels, faults } = read('label,user_id,,', 'fraud,u1,,,,', ',,,', ',,')
+    expect(faults).toEqual([])
+    expect(labels).toEqual([{ subject: { user_id: 'u1' }, label: 'fraud' }])
   })
 
   test('is refused without the columns that it needs, and with others', () => {

@@ -3,7 +3,9 @@
  * checked as the API checks it, and a row with a fault is named by its line.
  */
 import { CsvError, parse } from 'csv-parse/sync'
+import { fromCsvCell } from '#shared/core/http/csv.ts'
 import { describeFault } from '#shared/core/http/fault-messages.ts'
+import { type DeclaredCodes, findLabelFault } from '#shared/core/outcomes/label-codes.ts'
 import { aheadFault, labelBody } from '#shared/core/outcomes/label-schemas.ts'
 import { isAhead, subjectKinds } from '#shared/core/outcomes/labels.ts'
 
@@ -19,14 +21,19 @@ export type LabelFile = {
 const subjectColumns: readonly string[] = subjectKinds.map((kind) => `${kind}_id`)
 const valueColumns = ['label', 'occurred_at', 'covered_days', 'amount', 'currency']
 const textColumns = ['external_id', 'note']
+const idColumns = [...subjectColumns, 'external_id']
 /** The columns that a file may have, in any order. */
 export const labelColumns = [...subjectColumns, ...valueColumns, ...textColumns]
 
-/** @param nowMs the wall clock */
-export function readLabelFile(text: string, nowMs: number): LabelFile {
+/** What a row is checked against: the wall clock, and the codes that the tenant declared. */
+type LabelCheck = { nowMs: number; codes: DeclaredCodes }
+
+/** Reads a file of labels, each row with its fault where it has one. */
+export function readLabelFile(text: string, check: LabelCheck): LabelFile {
   const [header, ...rows] = readRows(text)
   if ('fault' in header!) return { labels: [], faults: [header.fault] }
-  const faults = checkHeader(header!.cells)
+  const names = header!.cells.slice(0, header!.cells.findLastIndex((name) => name !== '') + 1)
+  const faults = checkHeader(names)
   if (faults.length > 0) return { labels: [], faults }
   const labels: Record<string, unknown>[] = []
   for (const row of rows) {
@@ -34,7 +41,7 @@ export function readLabelFile(text: string, nowMs: number): LabelFile {
       faults.push(row.fault)
       continue
     }
-    const found = checkRow(header!.cells, row.cells, nowMs)
+    const found = checkRow(names, row.cells, check)
     if (Array.isArray(found)) faults.push(...found.map((one) => ({ line: row.line, ...one })))
     else labels.push(found)
   }
@@ -59,7 +66,7 @@ function readRows(text: string): [First, ...Row[]] {
       skip_empty_lines: true,
       trim: true,
       onRecord: (cells: string[], { lines }) => {
-        rows.push({ line, cells })
+        if (cells.some((cell) => cell !== '')) rows.push({ line, cells })
         line = lines + 1
         return null
       },
@@ -92,16 +99,32 @@ function checkHeader(names: readonly string[]): LabelFault[] {
 
 type Faults = Omit<LabelFault, 'line'>[]
 
+/** What a spreadsheet makes of an id: the one that was meant is not in the file. */
+function findSpreadsheetFault(id: string): string | null {
+  if (/^=.*"/.test(id)) return 'is a formula of a spreadsheet: write the id itself, as text'
+  return /^\d(?:[.,]\d+)?E\+\d+$/i.test(id)
+    ? 'is a number that a spreadsheet has rounded: format the column as text'
+    : null
+}
+
 function checkRow(
   names: readonly string[],
   cells: readonly string[],
-  nowMs: number,
+  { nowMs, codes }: LabelCheck,
 ): Record<string, unknown> | Faults {
-  if (cells.length !== names.length) {
+  const beyond = cells.slice(names.length).some((cell) => cell !== '')
+  if (cells.length < names.length || beyond) {
     return [{ column: '', message: `has ${cells.length} cells; the header has ${names.length}` }]
   }
   // An empty cell is no value.
-  const given = names.flatMap((name, at) => (cells[at] === '' ? [] : [[name, cells[at]!] as const]))
+  const given = names.flatMap((name, at) =>
+    cells[at] === '' ? [] : [[name, fromCsvCell(cells[at]!)] as const],
+  )
+  const damaged = given.flatMap(([name, text]) => {
+    const message = idColumns.includes(name) ? findSpreadsheetFault(text) : null
+    return message === null ? [] : [{ column: name, message }]
+  })
+  if (damaged.length > 0) return damaged
   const isOfSubject = ([name]: readonly [string, string]) => subjectColumns.includes(name)
   const body: Record<string, unknown> = {
     subject: Object.fromEntries(given.filter(isOfSubject)),
@@ -116,7 +139,9 @@ function checkRow(
       message,
     }))
   }
-  const { occurred_at: atMs } = parsed.data
+  const { occurred_at: atMs, label } = parsed.data
+  const unknown = findLabelFault(label, codes)
+  if (unknown !== null) return [{ column: 'label', message: unknown }]
   if (atMs !== undefined && isAhead(atMs, nowMs)) {
     return [{ column: 'occurred_at', message: aheadFault }]
   }

@@ -1,4 +1,5 @@
 /** `di labels ...`: what devices, users, sessions and events turned out to be. */
+import { Option } from 'commander'
 import {
   labelFaultsShown,
   labelFileBytesMax,
@@ -6,15 +7,28 @@ import {
   labelsPerCallMax,
 } from '#shared/core/base/limits/outcomes.ts'
 import { toVisible } from '#shared/core/base/visible-text.ts'
-import { type Answer, command, cursor, group, limit, read, toMore, toPath } from '../commands.ts'
-import { type CliContext, CliError, readInputFile } from '../context.ts'
+import { type Outcome, outcomes } from '#shared/core/outcomes/labels.ts'
+import {
+  type Answer,
+  change,
+  command,
+  cursor,
+  group,
+  limit,
+  read,
+  toMore,
+  toPath,
+} from '../commands.ts'
+import { type CliContext, CliError, readTextFile } from '../context.ts'
 import { toFields } from '../tables.ts'
 import { type LabelFault, labelColumns, readLabelFile } from './label-file.ts'
 
 const path = '/tenants/{tenant_id}/labels'
+const codesPath = `${path}/codes` as const
 
 type Listed = Answer<typeof path>
 type Label = Listed['data'][number]
+type Code = Answer<typeof codesPath>['data'][number]
 type Filters = Partial<Record<'device' | 'user' | 'session' | 'event' | 'external', string>> & {
   label?: string
   from?: string
@@ -63,6 +77,37 @@ export const labels = group('labels', 'what turned out to be fraud, and what did
     empty: 'There are no such labels.',
     note: toMore,
   }),
+  group('codes', 'the codes that a label may have', [
+    read('list <slug>', 'list the codes, with what each means', codesPath, {
+      columns: [
+        ['CODE', 'code'],
+        ['MEANS', ({ means }: Code) => means ?? '-'],
+        ['DECLARED', ({ is_declared: isDeclared }: Code) => (isDeclared ? 'yes' : '-')],
+      ],
+      empty: '',
+    }),
+    command<{ means: Outcome }>(
+      'add <slug> <code>',
+      'declare a code, with what a label of it counts as',
+      [
+        new Option('--means <outcome>', 'what it counts as')
+          .choices(outcomes)
+          .makeOptionMandatory(),
+      ],
+      async (context, [slug, code], { means }) => {
+        const of = toPath(`${codesPath}/{code}`, [slug, code])
+        context.out((await context.adminFetch('PUT', of, { means })) as Code, toFields)
+      },
+    ),
+    change(
+      'remove <slug> <code>',
+      'remove a code; its labels stay',
+      ['delete', `${codesPath}/{code}`],
+      {
+        text: ({ code }) => `New labels cannot have the code ${code} now.`,
+      },
+    ),
+  ]),
 ])
 
 function toSubjectText({ subject }: Label): string {
@@ -75,11 +120,18 @@ async function importFile(
   [slug, file]: readonly (string | undefined)[],
   { dryRun }: { dryRun?: true },
 ): Promise<void> {
-  const bytes = readInputFile(context, file!)
-  if (bytes.length > labelFileBytesMax) {
+  const text = await readTextFile(context, file!)
+  if (Buffer.byteLength(text) > labelFileBytesMax) {
     throw new CliError(`${file} is larger than ${labelFileBytesMax / 2 ** 20} MiB: split it.`)
   }
-  const { labels: found, faults } = readLabelFile(bytes.toString('utf8'), Date.now())
+  const known = (await context.adminFetch('GET', toPath(codesPath, [slug]))) as Answer<
+    typeof codesPath
+  >
+  const codes = new Map(
+    known.data.flatMap(({ code, means }) => (means === null ? [] : [[code, means]])),
+  )
+  const check = { nowMs: Date.now(), codes }
+  const { labels: found, faults } = readLabelFile(text, check)
   const valid = found.length
   if (dryRun) context.out({ valid, faults }, () => toCheckText(valid, faults))
   if (faults.length > 0) {

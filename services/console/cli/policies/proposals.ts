@@ -1,6 +1,6 @@
 /** `di proposals ...`: what waits for the approval of another administrator. */
 import { type Answer, change, command, cursor, group, limit, read, toMore } from '../commands.ts'
-import { CliError, readInputFile, toTenantPath } from '../context.ts'
+import { readJsonFile, toTenantPath } from '../context.ts'
 import { toFields, toTable } from '../tables.ts'
 
 const path = '/tenants/{tenant_id}/proposals'
@@ -34,8 +34,8 @@ export const proposals = group('proposals', 'changes that another administrator 
     'propose what a JSON file says (- is stdin): the body of POST /tenants/SLUG/proposals',
     [],
     async (context, [slug, file]) => {
-      const text = readInputFile(context, file === '-' ? '/dev/stdin' : file!).toString()
-      const made = await context.adminFetch('POST', `${toTenantPath(slug!)}/proposals`, parse(text))
+      const body = await readJsonFile(context, file!)
+      const made = await context.adminFetch('POST', `${toTenantPath(slug!)}/proposals`, body)
       context.out(made as Proposal, toProposalText)
     },
   ),
@@ -66,14 +66,6 @@ export const proposals = group('proposals', 'changes that another administrator 
     { body: () => ({}), text: toProposalText },
   ),
 ])
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw new CliError('The file is not JSON.', { cause: error })
-  }
-}
 
 const changesShown = 50
 

@@ -5414,6 +5414,65 @@ export interface paths {
             };
         };
     };
+    "/admin/v1/tenants/{tenant_id}/labels/codes": {
+        get: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            data: components["schemas"]["LabelCode"][];
+                        };
+                    };
+                };
+            };
+        };
+    };
+    "/admin/v1/tenants/{tenant_id}/labels/codes/{code}": {
+        put: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    code: string;
+                };
+            };
+            requestBody: {
+                content: {
+                    "application/json": {
+                        means: "fraud" | "legitimate";
+                    };
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": components["schemas"]["LabelCode"];
+                    };
+                };
+            };
+        };
+        delete: {
+            parameters: {
+                path: {
+                    tenant_id: string;
+                    code: string;
+                };
+            };
+            responses: {
+                200: {
+                    content: {
+                        "application/json": {
+                            code: string;
+                        };
+                    };
+                };
+            };
+        };
+    };
     "/admin/v1/tenants/{tenant_id}/analysts": {
         get: {
             parameters: {
@@ -6744,6 +6803,11 @@ export interface components {
             [key: string]: unknown;
         };
         Flag: string;
+        LabelCode: {
+            code: string;
+            means: ("fraud" | "legitimate") | null;
+            is_declared: boolean;
+        };
         Ledger: {
             from: string;
             to: string;
@@ -6886,6 +6950,7 @@ export interface components {
                 | "analyst_not_found"
                 | "event_not_found"
                 | "app_not_found"
+                | "label_code_not_found"
                 | "key_not_found"
                 | "list_entry_not_found"
                 | "case_not_found"

@@ -19,7 +19,10 @@ export const callsPerLabel = 0.5
 export const labelsPageDefault = 50
 export const labelsPageMax = 500
 
-/** An own code that differs in so few characters from a known name is a slip of the pen. */
+/** Codes that a tenant may declare: a case tool has some dozens, and a call reads all of them. */
+export const labelCodesMax = 200
+
+/** A code that differs in so few characters from one of every tenant is a slip of the pen. */
 export const labelSlipMax = 2
 
 /** Longest `external_id`: ids of card schemes and case tools have up to 64 characters. */

@@ -2,6 +2,7 @@
  * Finds the byte at which a text stops being JSON, for the 400 of a body. `JSON.parse` gives no
  * position in bytes.
  */
+import { isUtf8 } from 'node:buffer'
 
 const quote = 0x22
 const backslash = 0x5c
@@ -26,6 +27,18 @@ export function findJsonErrorOffset(body: Uint8Array): number | null {
   if (!readValue(reader)) return reader.at
   skipSpace(reader)
   return reader.at === body.length ? null : reader.at
+}
+
+/**
+ * Where a body stops being UTF-8, for a 400. A decoder would put U+FFFD there, and an id would be
+ * another.
+ * @returns null when all of it is UTF-8
+ */
+export function findTextFault(body: Uint8Array): string | null {
+  if (isUtf8(body)) return null
+  const again = Buffer.from(Buffer.from(body).toString('utf8'))
+  const at = body.findIndex((byte, index) => byte !== again[index])
+  return `is not valid UTF-8 at byte ${at}, counted from 0`
 }
 
 /** What is wrong with a body that is not JSON, after its path `$`. The body is as above. */

@@ -80,9 +80,11 @@ AAAAA android | phone behind the VPN of its company | A company lets its phones 
   connection.tor=false
 AAAAA ios | iPhone with a privacy relay | Switched on by everyone who wants it.
   | connection.country="SG" connection.relay connection.hosting
-AAARA android | phone whose requests leave Tor | Some reach the network in no other way; a bank asks.
+AAARA android | phone whose requests leave Tor | Some reach the network in no other way; a bank
+  asks.
   | connection.tor
-ARRRR android | false location and an address of a data centre | The service sees the network itself.
+ARRRR android | false location and an address of a data centre | The service sees the network
+  itself.
   | ecosystem.location_spoofed connection.hosting
 AAARA android | address of every kind | However bad an address is, it says nothing of the device; a
   bank asks about Tor.

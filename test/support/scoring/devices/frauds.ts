@@ -37,7 +37,8 @@ ARRRR android | malware victim | A scanner of the app finds something.
   | ecosystem.malware_detected ecosystem.suspicious_apps_count=2
 ARRRR android | malware that draws over the app | It hides what the user confirms.
   | ecosystem.malware_detected ecosystem.overlay_or_interfering_apps
-RBBBB android | malware that draws over the app and acts for its user | A trojan, whatever else is seen.
+RBBBB android | malware that draws over the app and acts for its user | A trojan, whatever else is
+  seen.
   | ecosystem.malware_detected ecosystem.overlay_or_interfering_apps debugger.accessibility_abuse
 RBBBB android | the same with a caller who steers the phone | A trojan and a scam.
   | ecosystem.malware_detected ecosystem.overlay_or_interfering_apps debugger.accessibility_abuse

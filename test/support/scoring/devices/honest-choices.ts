@@ -9,7 +9,8 @@ AARRA android | developer's own phone | Who debugs is a customer too; a strict t
 AARRA android | developer's own phone over Wi-Fi | The same by wireless debugging.
   | ecosystem.developer_mode ecosystem.adb_enabled ecosystem.wireless_adb
   ecosystem.mock_location_possible
-AAARA android | phone with USB debugging and nothing else | Half of its owners forgot it; a bank asks.
+AAARA android | phone with USB debugging and nothing else | Half of its owners forgot it; a bank
+  asks.
   | ecosystem.adb_enabled
 AAAAA android | phone with developer mode and nothing else | Many people once changed an animation
   there.
@@ -96,7 +97,8 @@ AAAAA android | phone with OEM unlocking allowed | A setting that unlocks nothin
   | root.oem_unlock_allowed
 AARAA android | phone with a GLib thread | The name of a thread is shared by GLib.
   | debugger.frida_threads
-ARRRR android | phone with the port of Frida open | Another server may have the port: a person looks.
+ARRRR android | phone with the port of Frida open | Another server may have the port: a person
+  looks.
   | debugger.frida_port_open
 `,
   {

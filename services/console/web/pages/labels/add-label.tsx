@@ -1,5 +1,5 @@
 /** Says what a device, a user, a session or an event turned out to be. */
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { toVisible } from '#shared/core/base/visible-text.ts'
 import { ApiProblem } from '../../api/client.ts'
@@ -10,7 +10,14 @@ import { Refused } from '../../components/states.tsx'
 import { MomentInput } from '../../components/time/moment-input.tsx'
 import { toast } from '../../components/toast.tsx'
 import { timelineKey } from '../entities/timeline/key.ts'
-import { addLabel, type LabelSubject, labelNames, labelsKey, toLabelName } from './labels.ts'
+import {
+  addLabel,
+  codesQuery,
+  type LabelSubject,
+  labelsKey,
+  toLabelName,
+  toLabelOptions,
+} from './labels.ts'
 
 const covers: Record<LabelSubject['kind'], string> = {
   event: 'The label is of the session of this event.',
@@ -31,6 +38,7 @@ export function AddLabel({
   onClose: () => void
 }) {
   const client = useQueryClient()
+  const options = toLabelOptions(useQuery(codesQuery(tenant)).data?.data)
   const [draft, setDraft] = useState(empty)
   const set = (name: keyof typeof empty) => (value: string) =>
     setDraft((before) => ({ ...before, [name]: value }))
@@ -76,9 +84,9 @@ export function AddLabel({
           onChange={({ target }) => set('label')(target.value)}
           value={draft.label}
         >
-          {Object.entries(labelNames).map(([code, name]) => (
+          {options.map((code) => (
             <option key={code} value={code}>
-              {name}
+              {toLabelName(code)}
             </option>
           ))}
         </Select>

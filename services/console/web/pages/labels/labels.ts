@@ -25,6 +25,22 @@ export const loadLabels = (tenant: string, filters: LabelFilters, cursor?: strin
     }),
   )
 
+/** The codes that a label of a tenant may have. */
+export const codesQuery = (tenant: string) => ({
+  queryKey: [...labelsKey(tenant), 'codes'],
+  queryFn: () =>
+    ok(
+      api.GET('/admin/v1/tenants/{tenant_id}/labels/codes', {
+        params: { path: { tenant_id: tenant } },
+      }),
+    ),
+  enabled: tenant !== '',
+})
+
+/** Options of a choice of labels: before the codes are there, those that every tenant has. */
+export const toLabelOptions = (codes: readonly { code: string }[] | undefined): string[] =>
+  codes?.map(({ code }) => code) ?? Object.keys(labelNames)
+
 export type NewLabel = {
   label: string
   occurred_at?: string

@@ -1,5 +1,5 @@
 /** Admin → Labels: what devices, users, sessions and events of a tenant turned out to be. */
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { useTenant } from '../../api/tenants.ts'
 import { Input, Select } from '../../components/field.tsx'
 import { Page as Frame, Panel } from '../../components/page.tsx'
@@ -7,7 +7,14 @@ import { useUrlSearch } from '../../components/state/url-state.ts'
 import { Empty, Loaded } from '../../components/states.tsx'
 import { TenantSelect } from '../../components/tenant-select.tsx'
 import { LabelTable } from './label-table.tsx'
-import { type LabelFilters, labelNames, labelsKey, loadLabels } from './labels.ts'
+import {
+  codesQuery,
+  type LabelFilters,
+  labelsKey,
+  loadLabels,
+  toLabelName,
+  toLabelOptions,
+} from './labels.ts'
 
 const subjects = {
   device_id: 'Device',
@@ -26,6 +33,7 @@ export function Page() {
     ...(external_id ? { external_id } : {}),
     ...(id && of in subjects ? { [of]: id } : {}),
   }
+  const options = toLabelOptions(useQuery(codesQuery(tenant)).data?.data)
   const labels = useInfiniteQuery({
     queryKey: [...labelsKey(tenant), filters],
     queryFn: ({ pageParam }) => loadLabels(tenant, filters, pageParam),
@@ -46,9 +54,9 @@ export function Page() {
           value={label ?? ''}
         >
           <option value="">Any</option>
-          {Object.entries(labelNames).map(([code, name]) => (
+          {options.map((code) => (
             <option key={code} value={code}>
-              {name}
+              {toLabelName(code)}
             </option>
           ))}
         </Select>
