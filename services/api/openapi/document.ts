@@ -246,22 +246,28 @@ function toAlertWebhook(): Json {
 function toUpdateWebhook(): Json {
   const change = {
     type: 'object',
-    required: ['change'],
-    properties: { change: toSchemaRef('DispositionChange') },
+    required: ['details'],
+    properties: {
+      details: {
+        type: 'object',
+        required: ['change'],
+        properties: { change: toSchemaRef('DispositionChange') },
+      },
+    },
   }
-  const { history, assignments: _, notes: __, ...alert } = alertDetailExample
+  const { details, ...alert } = alertDetailExample
   return {
     ...toAlertWebhook(),
     operationId: 'alertUpdated',
     summary: 'The disposition of an alert changed',
     description:
-      'Only for tenants whose webhook an operator set to get it. `X-Service-Event` is `alert.updated`, and the body is the alert after the change, with the `change`. Each change is a delivery of its own. Deliveries may overtake one another, also that of the alert itself: keep the alert with the latest `updated_at`.',
+      'Only for tenants whose webhook an operator set to get it. `X-Service-Event` is `alert.updated`, and the body is the alert after the change, with the change in `details`. Each change is a delivery of its own. Deliveries may overtake one another, also that of the alert itself: keep the alert with the latest `updated_at`.',
     requestBody: {
       required: true,
       content: {
         'application/json': {
           schema: { allOf: [toSchemaRef('Alert'), change] },
-          example: { ...alert, change: history[0]! },
+          example: { ...alert, details: { change: details.history[0]! } },
         },
       },
     },

@@ -105,21 +105,23 @@ const analyst: Actor = { kind: 'operator', id: 'opr_8Tz1bXo0Q1m8pC0nY2vJ4w' }
 
 export const alertDetailExample: AlertDetail = {
   ...alertExample,
-  risk_percentile: 99.2,
   disposition: 'CONFIRMED',
   updated_at: reviewedAt,
   assignee: analyst,
-  history: [
-    {
-      at: reviewedAt,
-      by: { kind: 'api_key', id: 'case-tool' },
-      from: 'OPEN',
-      to: 'CONFIRMED',
-      note: 'chargeback',
-    },
-  ],
-  assignments: [{ at: '2026-03-01T09:58:03.120Z', by: analyst, from: null, to: analyst }],
-  notes: [{ at: '2026-03-01T10:02:30.004Z', by: analyst, note: 'Asked the customer.' }],
+  details: {
+    risk_percentile: 99.2,
+    history: [
+      {
+        at: reviewedAt,
+        by: { kind: 'api_key', id: 'case-tool' },
+        from: 'OPEN',
+        to: 'CONFIRMED',
+        note: 'chargeback',
+      },
+    ],
+    assignments: [{ at: '2026-03-01T09:58:03.120Z', by: analyst, from: null, to: analyst }],
+    notes: [{ at: '2026-03-01T10:02:30.004Z', by: analyst, note: 'Asked the customer.' }],
+  },
 }
 
 function toAlertExample(): Alert {

@@ -64,7 +64,7 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
         tags: ['Alerts'],
         summary: 'One alert',
         description:
-          'The alert as it is now, with its history and notes. Operators are named by an id, not by email. Every 50 changes and notes count as one call of the tenant’s rate.',
+          'The alert as it is now, as lists and webhooks have it, and its history and notes in `details`. Operators are named by an id, not by email. Every 50 changes and notes count as one call of the tenant’s rate.',
         params: alertPathSchema,
         querystring: z.strictObject({}),
         problems: ['alert_not_found'],
@@ -75,9 +75,10 @@ export function addAlertRoutes(app: ZodApp, deps: AlertRouteDeps): void {
     async ({ params, caller: { tenantId, chargeRows } }) => {
       const alert = await deps.findAlertDetail({ alertId: params.alert_id, tenantId })
       if (alert === null) return rejectUnknownAlert()
-      chargeRows(alert.history.length + alert.assignments.length + alert.notes.length)
+      const { details } = alert
+      chargeRows(details.history.length + details.assignments.length + details.notes.length)
       const asked = { tenantId, score: alert.decision.risk_score }
-      return { ...alert, ...(await deps.findPercentile(asked)) }
+      return { ...alert, details: { ...(await deps.findPercentile(asked)), ...details } }
     },
   )
   app.post(

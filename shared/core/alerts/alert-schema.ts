@@ -89,9 +89,9 @@ export const dispositionEntrySchema = z
   .meta({ id: 'DispositionChange' })
 export type DispositionEntry = z.output<typeof dispositionEntrySchema>
 
-/** An alert with what people did to it. Lists and webhooks do not have it. */
-export const alertDetailSchema = alertSchema
-  .extend({
+/** What more there is of one alert: what people did to it. Lists do not have it. */
+const alertDetailsSchema = z
+  .object({
     risk_percentile: riskPercentileSchema,
     history: z.array(dispositionEntrySchema).meta({
       description: `The changes of its disposition, oldest first; the newest ${alertHistoryMax}.`,
@@ -112,6 +112,12 @@ export const alertDetailSchema = alertSchema
       .array(z.object({ at: instantSchema, by: actorSchema, note: z.string() }))
       .meta({ description: 'The notes of operators, oldest first.' }),
   })
+  .meta({ id: 'AlertDetails' })
+export type AlertDetails = z.output<typeof alertDetailsSchema>
+
+/** An alert with its details. */
+export const alertDetailSchema = alertSchema
+  .extend({ details: alertDetailsSchema })
   .meta({ id: 'AlertDetail' })
 export type AlertDetail = z.output<typeof alertDetailSchema>
 
@@ -129,7 +135,7 @@ export type ListedOutcome = z.output<typeof listedOutcomeSchema>
 
 /** The body of the event `alert.updated`: the alert after the change, and the change. */
 export const alertUpdateSchema = alertSchema
-  .extend({ change: dispositionEntrySchema })
+  .extend({ details: z.object({ change: dispositionEntrySchema }) })
   .meta({ description: 'An alert whose disposition changed.' })
 export type AlertUpdate = z.output<typeof alertUpdateSchema>
 

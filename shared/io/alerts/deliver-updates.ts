@@ -43,7 +43,7 @@ export async function deliverUpdates(tx: Queryable, updates: Updates): Promise<v
     const change = byId.get(row.alert_id)!
     const body: AlertUpdate = {
       ...toAlert(row),
-      change: toEntry(change, { ...updates, actorId: row.actor_id }),
+      details: { change: toEntry(change, { ...updates, actorId: row.actor_id }) },
     }
     return { id: toUpdateDeliveryId(row.alert_id, change.disposition_id), body }
   })

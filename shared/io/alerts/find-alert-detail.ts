@@ -1,7 +1,7 @@
 /** One alert of a tenant with what people did to it, in one statement: of one snapshot. */
 import { type AlertRow, toAlert } from '#shared/core/alerts/alert.ts'
 import { toActor } from '#shared/core/alerts/alert-actors.ts'
-import type { AlertDetail } from '#shared/core/alerts/alert-schema.ts'
+import type { AlertDetail, AlertDetails } from '#shared/core/alerts/alert-schema.ts'
 import type { Disposition } from '#shared/core/alerts/dispositions.ts'
 import { alertHistoryMax } from '#shared/core/base/limits/rest-api.ts'
 import type { Queryable } from '#shared/io/postgres/postgres.ts'
@@ -63,8 +63,7 @@ export async function findAlertDetail(
   const { rows } = await db.query<DetailRow>(detailSql, [tenantId, alertId])
   const row = rows[0]
   if (row === undefined) return null
-  return {
-    ...toAlert(row),
+  const details: AlertDetails = {
     history: row.history.map((one) => ({
       ...toAct(one),
       from: one.from_disposition,
@@ -78,6 +77,7 @@ export async function findAlertDetail(
     })),
     notes: row.notes.map((one) => ({ ...toAct(one), note: one.note })),
   }
+  return { ...toAlert(row), details }
 }
 
 const toAct = ({ at, actor, actor_id }: Act) => ({

@@ -238,8 +238,8 @@ const showAlert: Step = async (client, { pick }) => {
   const request = toOne('alerts', alert.alert_id)
   const answer = await client.call(request)
   const found = answer.status === 200 ? (JSON.parse(answer.text) as AlertDetail) : null
-  const { history, assignments: _, notes: __, ...shown } = found ?? { history: [] }
-  const last = history.at(-1)?.to ?? 'OPEN'
+  const { details, ...shown } = found ?? {}
+  const last = details?.history.at(-1)?.to ?? 'OPEN'
   const isRight = isDeepStrictEqual(shown, alert) && last === alert.disposition
   client.expect(isRight, request, answer, 'is not its own alert')
 }

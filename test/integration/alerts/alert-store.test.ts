@@ -435,7 +435,7 @@ describe('what people change', () => {
     const operator = (id: string | null) => ({ kind: 'operator', id })
     const found = await detail()
     expect(found).toMatchObject({ disposition: 'OPEN', assignee: null })
-    expect(found.history).toEqual([
+    expect(found.details.history).toEqual([
       {
         at: times[3],
         by: { kind: 'api_key', id: 'crm' },
@@ -445,11 +445,11 @@ describe('what people change', () => {
       },
       { at: times[4], by: operator(null), from: 'CONFIRMED', to: 'OPEN', note: null },
     ])
-    expect(found.assignments).toEqual([
+    expect(found.details.assignments).toEqual([
       { at: times[1], by: operator(ids.ada), from: null, to: operator(ids.bo) },
       { at: times[5], by: operator(null), from: operator(ids.bo), to: null },
     ])
-    expect(found.notes).toEqual([{ at: times[2], by: operator(ids.bo), note: 'asked' }])
+    expect(found.details.notes).toEqual([{ at: times[2], by: operator(ids.bo), note: 'asked' }])
     expect(JSON.stringify(found)).not.toContain('house.example')
     const updated = { ...everything(tenantId), filter: { updated_after: Date.parse(times[5]!) } }
     expect((await store.listAlerts(updated)).total).toBe(1)
@@ -471,7 +471,7 @@ describe('what people change', () => {
        order by n + 0`,
       [tenantId, alertId],
     )
-    const { history } = (await store.findAlertDetail({ tenantId, alertId }))!
+    const { history } = (await store.findAlertDetail({ tenantId, alertId }))!.details
     expect(history.map(({ note }) => note)).toEqual(
       Array.from({ length: 200 }, (_, index) => String(index + 6)),
     )

@@ -64,8 +64,8 @@ describe('an alert by its id', () => {
     const answer = await rig.call(`/v1/di/alerts/${alertId}`, { key })
     expect(answer.status).toBe(200)
     const detail = alertDetailSchema.strict().parse(answer.json())
-    const { history, assignments, notes, ...alert } = detail
-    expect([history, assignments, notes]).toEqual([[], [], []])
+    const { details, ...alert } = detail
+    expect(details).toMatchObject({ history: [], assignments: [], notes: [] })
     expect(alert).toMatchObject({
       alert_id: alertId,
       tenant_id: 'acme',
@@ -282,7 +282,8 @@ describe('dispositions of many alerts', () => {
     })
     expect(await counts(tenantKey)).toEqual({ open: 1, confirmed: 3 })
     const detail = await rig.call(`/v1/di/alerts/${ids[3]}`, { key: tenantKey })
-    const { history, updated_at } = detail.json<AlertDetail>()
+    const { updated_at, details } = detail.json<AlertDetail>()
+    const { history } = details
     expect(history).toEqual([
       {
         at: updated_at,
@@ -299,7 +300,7 @@ describe('dispositions of many alerts', () => {
     )
     expect(rows).toEqual([{ entries: 3, alerts: 3, actor: 'api-key:crm', of_a_job: false }])
     const other = await rig.call(`/v1/di/alerts/${foreign}`, { key: otherKey })
-    expect(other.json()).toMatchObject({ disposition: 'OPEN', history: [] })
+    expect(other.json()).toMatchObject({ disposition: 'OPEN', details: { history: [] } })
   })
 
   test('happen once for an idempotency key, and need the scope', async () => {
@@ -408,9 +409,9 @@ describe('the event alert.updated', () => {
     for (const { alert_id: alertId, state, body, delivery_id: deliveryId } of updates) {
       expect([state, deliveryId]).toEqual(['pending', expect.stringMatching(/^dlv_.{26}$/)])
       const detail = await rig.call(`/v1/di/alerts/${alertId}`, { key: tenantKey })
-      const { history, assignments: _, notes: __, ...alert } = detail.json<AlertDetail>()
+      const { details, ...alert } = detail.json<AlertDetail>()
       const sent = alertUpdateSchema.strict().parse(JSON.parse(body))
-      expect(sent).toEqual({ ...alert, change: history[0] })
+      expect(sent).toEqual({ ...alert, details: { change: details.history[0] } })
     }
     expect(new Set(updates.map((update) => update.delivery_id)).size).toBe(2)
   })

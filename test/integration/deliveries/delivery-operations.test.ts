@@ -227,7 +227,13 @@ test('a tenant that asked for it gets each change of a disposition, signed, and 
     expect(id).toBe(alertId)
   }
   const inOrder = sent.map(bodyOf).sort((a, b) => (a.updated_at < b.updated_at ? -1 : 1))
-  expect(inOrder.map(({ disposition, change: { from, to } }) => [disposition, from, to])).toEqual([
+  expect(
+    inOrder.map(({ disposition, details }) => [
+      disposition,
+      details.change.from,
+      details.change.to,
+    ]),
+  ).toEqual([
     ['CONFIRMED', 'OPEN', 'CONFIRMED'],
     ['FALSE_POSITIVE', 'CONFIRMED', 'FALSE_POSITIVE'],
   ])

@@ -305,7 +305,7 @@ describe('PostgreSQL', () => {
       const store = createAlertStore(api)
       await store.setDisposition({ ...change, alertId, actor: 'api-key:crm' })
       const detail = await store.findAlertDetail({ tenantId: 'told', alertId })
-      expect(detail?.history).toMatchObject([{ by: { kind: 'api_key', id: 'crm' } }])
+      expect(detail?.details.history).toMatchObject([{ by: { kind: 'api_key', id: 'crm' } }])
       const { rows } = await owner.query<{ alert_id: string; recorded: boolean }>(
         `select alert_id, delivery_id in (select delivery_id from replication_changes) as recorded
          from deliveries where event = 'alert.updated'`,
