@@ -47,6 +47,8 @@ function reduce(part: unknown, parent = ''): unknown {
     return part.filter((one) => !isHeader(one)).map((one) => reduce(one))
   }
   if (typeof part !== 'object' || part === null) return part
+  const known = toKnownValues(part as Json)
+  if (known !== null) return known
   return Object.fromEntries(
     Object.entries(part)
       .filter(([key]) => named.has(parent) || !unread.has(key))
@@ -54,6 +56,13 @@ function reduce(part: unknown, parent = ''): unknown {
       .filter((_, at) => parent !== 'content' || at === 0)
       .map(([key, value]) => [key, reduce(value, named.has(parent) ? '' : key)]),
   )
+}
+
+/** The console comes with its API, so it knows every value of an open enum; null of other parts. */
+function toKnownValues({ anyOf }: Json): Json | null {
+  const [known, other] = (Array.isArray(anyOf) ? anyOf : []) as Json[]
+  const isAnyText = other?.type === 'string' && Object.keys(other).length === 1
+  return known?.enum !== undefined && isAnyText ? known : null
 }
 
 const widthMax = 100

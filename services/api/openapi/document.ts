@@ -21,7 +21,7 @@ import {
   submissionBatchExample,
   submissionExample,
 } from './examples.ts'
-import { installHeader, toInstallPaths } from './install-paths.ts'
+import { attestationHeader, installHeader, toInstallPaths } from './install-paths.ts'
 
 const rateLimitHeaders = {
   RateLimit: toHeaderRef('RateLimit'),
@@ -133,7 +133,7 @@ const singleCall: IngestCall = {
   summary: 'Submit telemetry',
   description:
     'The response is sent once the event is durably stored. Sending the same bytes again is safe: it raises no second alert and counts no session twice.',
-  parameters: [installHeader],
+  parameters: [installHeader, attestationHeader],
   body: { schema: 'Submission', example: submissionExample },
   accepted: {
     description: 'Accepted and stored.',

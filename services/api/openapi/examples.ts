@@ -332,6 +332,15 @@ export const addedLabelExample = {
   covered_days: 30,
 }
 
+export const newLabelExample = {
+  subject: { device_id: submissionExample.device_id },
+  label: 'chargeback',
+  occurred_at: '2026-03-01',
+  amount: '129.90',
+  currency: 'EUR',
+  external_id: 'cb-2026-00017',
+}
+
 export const labelCodeExample = { code: 'mule_account', means: 'fraud', is_declared: true }
 
 export const labelExample = {
@@ -348,6 +357,13 @@ export const labelExample = {
   note: null,
   created_at: '2026-04-14T08:00:00.000Z',
   actor: { kind: 'api_key', id: 'case-tool' },
+}
+
+export const newListEntryExample = {
+  list: 'deny',
+  kind: 'device',
+  id: submissionExample.device_id,
+  reason: 'chargeback',
 }
 
 export const listEntryExample = {

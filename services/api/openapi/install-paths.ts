@@ -1,4 +1,5 @@
 /** The parts of the OpenAPI document about installs, which the ingest host serves. */
+import { eventEvidenceCharactersMax } from '#shared/core/base/limits/attestation.ts'
 import {
   type Json,
   requestIdHeader,
@@ -36,6 +37,20 @@ export const installHeader: Json = {
   description:
     'The token of an install. `X-Service-Signature` is then keyed with its install key instead of the HMAC secret. The body must be of its device.',
   schema: { type: 'string', maxLength: 1_024, examples: [resultExample.install_token] },
+}
+
+/** A header of telemetry. */
+export const attestationHeader: Json = {
+  name: 'X-Service-Attestation',
+  in: 'header',
+  required: false,
+  description:
+    'Base64 of evidence for this event, beside `X-Service-Install`: an App Attest assertion or an ECDSA signature of the attested key, over SHA-256 of the raw body, or a Play Integrity token whose nonce is base64url of SHA-256 of the body.',
+  schema: {
+    type: 'string',
+    contentEncoding: 'base64',
+    maxLength: eventEvidenceCharactersMax,
+  },
 }
 
 /** @param servers the ingest host */

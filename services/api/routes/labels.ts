@@ -16,7 +16,12 @@ import type { OnceAnswer, OnceCall } from '#shared/io/http/idempotent-answers.ts
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import type { AddLabels, createKeyedLabels } from '#shared/io/outcomes/change-labels.ts'
 import { requireScope } from '../http/authenticate.ts'
-import { addedLabelExample, labelCodeExample, labelExample } from '../openapi/examples.ts'
+import {
+  addedLabelExample,
+  labelCodeExample,
+  labelExample,
+  newLabelExample,
+} from '../openapi/examples.ts'
 
 /** Labels by a key of the tenant. */
 export type KeyedLabels = Omit<AddLabels, 'nowMs'> & {
@@ -82,6 +87,7 @@ export function addLabelRoutes(app: ZodApp, deps: LabelRouteDeps): void {
           'Needs a key with the scope `labels:write`. One label or a list; all are stored, or none. A label of an event covers its session, one of a session itself, one of a device or user the sessions that began up to `covered_days` before `occurred_at`. What was said of a session comes before what was said of its device or user, and fraud before `legitimate`. The latest label of a subject and `external_id` counts, so a repeat is safe. A call counts as 20 calls of the tenant’s rate, and as half a call for each label.',
         querystring: z.strictObject({}),
         body: labelsBody,
+        bodyExample: [newLabelExample],
         problems: ['scope_missing', 'conflict'],
         response: { 201: addedLabelsSchema },
         example: { data: [addedLabelExample] },

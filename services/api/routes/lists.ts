@@ -14,7 +14,7 @@ import type { ZodApp } from '#shared/io/http/openapi.ts'
 import type { createKeyedLists, NewEntry } from '#shared/io/lists/change-lists.ts'
 import type { ListEntryView } from '#shared/io/lists/list-store.ts'
 import { requireScope } from '../http/authenticate.ts'
-import { listEntryExample } from '../openapi/examples.ts'
+import { listEntryExample, newListEntryExample } from '../openapi/examples.ts'
 
 /** A new entry by a key of the tenant. */
 export type KeyedEntry = Omit<NewEntry, 'nowMs'> & {
@@ -67,6 +67,7 @@ export function addListRoutes(app: ZodApp, deps: ListRouteDeps): void {
         description: `${scopeNote} The next events of a denied device or user are \`BLOCK\` with the flag \`DENY_LISTED\` and a risk score of 100; those of an allowed one are \`ALLOW\` with the flag \`ALLOW_LISTED\` and a risk score of 0, and raise no alert. So are those from a denied network, operator (\`asn\`) or country, by the address that the service sees. An allowed one decides nothing: the event has the flag \`CONNECTION_ALLOWED\`, and what the service saw of its connection counts nothing, as for the company’s own office. Deny beats allow, whatever is listed. \`rasp_score\` stays what the signals give, and the test devices of a sandbox keep the action that their id forces. An entry of the same id on the same list is replaced and keeps its \`entry_id\`, so a repeat is safe. With an \`Idempotency-Key\` a repeat also does not add again what was removed meanwhile.`,
         querystring: z.strictObject({}),
         body: listEntryBody,
+        bodyExample: newListEntryExample,
         problems: ['scope_missing', 'conflict', 'approval_required'],
         response: { 201: listEntrySchema },
         example: listEntryExample,

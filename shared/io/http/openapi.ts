@@ -22,6 +22,7 @@ import type { z } from 'zod'
 import type { ProblemCode } from '#shared/core/http/problem.ts'
 import { entityTagHeader, entityTagHeaders, ifNoneMatchParameter } from './conditional-requests.ts'
 import { idempotencyKeyParameter, replayedHeader, replayedHeaders } from './idempotency.ts'
+import { openEnums } from './open-enums.ts'
 import {
   type Json,
   problemHeaders,
@@ -51,6 +52,8 @@ declare module 'fastify' {
     problems?: readonly ProblemCode[]
     /** An example of a successful response body. */
     example?: unknown
+    /** An example of a request body. */
+    bodyExample?: unknown
   }
 }
 
@@ -114,6 +117,7 @@ export async function addOpenapi(app: FastifyInstance, options: OpenapiOptions):
       const {
         problems = [],
         example,
+        bodyExample,
         conditional,
         ...schema
       } = (input.schema ?? {}) as FastifySchema
@@ -135,6 +139,7 @@ export async function addOpenapi(app: FastifyInstance, options: OpenapiOptions):
         ...(route.security === undefined ? {} : { security: route.security }),
         'x-problems': codes,
         ...(example === undefined ? {} : { 'x-example': example }),
+        ...(bodyExample === undefined ? {} : { 'x-body-example': bodyExample }),
         ...(conditional === undefined ? {} : { 'x-conditional': conditional }),
         ...(schema.idempotency === 'kept' ? { 'x-idempotent': true } : {}),
       }
@@ -148,6 +153,7 @@ export async function addOpenapi(app: FastifyInstance, options: OpenapiOptions):
       made.paths = { ...paths, ...made.paths } as NonNullable<OpenapiDocument['paths']>
       if (webhooks !== undefined) made.webhooks = webhooks
       keepUsedParts(made)
+      openEnums(made)
       return made as never
     },
   })
@@ -192,6 +198,8 @@ type Operation = {
   responses: Record<string, Response>
   'x-problems'?: ProblemCode[]
   'x-example'?: unknown
+  'x-body-example'?: unknown
+  requestBody?: { content: Record<string, Json> }
   'x-conditional'?: true
   'x-idempotent'?: true
   parameters?: Json[]
@@ -209,6 +217,10 @@ function completeOperation(operation: Operation, headersOf: (status: number) => 
   const { 'x-problems': codes = [], 'x-example': example } = operation
   delete operation['x-problems']
   delete operation['x-example']
+  const [body] = Object.values(operation.requestBody?.content ?? {})
+  if (body !== undefined && 'x-body-example' in operation)
+    body.example = operation['x-body-example']
+  delete operation['x-body-example']
   for (const [status, response] of Object.entries(operation.responses)) {
     // The plugin's placeholder for a schema without a description.
     if (response.description === 'Default Response') {

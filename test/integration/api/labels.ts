@@ -149,7 +149,7 @@ export function describeLabels(
       ['.label', { label: 'chargebacks' }],
       ['.label', { label: 'legitimat' }],
       ['.label', { label: 'legit' }],
-      ['.label', { label: 'own_code' }],
+      ['.label', { label: 'undeclared' }],
       ['.occurred_at', { occurred_at: '1970-01-01T00:00:00Z' }],
       ['.occurred_at', { occurred_at: 1_700_000_000 }],
       ['.occurred_at', { occurred_at: '2026-03-01T10:00:00' }],
@@ -221,6 +221,7 @@ export function describeLabels(
 
   test('are filtered by subject, label, external id and time', async () => {
     const writer = await newWriter('filters')
+    await declare('own_code', 'fraud')
     const more = { external_id: 'f-1', label: 'own_code' }
     await add(
       [

@@ -123,6 +123,7 @@ describe('an installation of the release before', () => {
       '0025-hourly-counts',
       '0026-daily-counts',
       '0027-uncompared-links',
+      '0028-label-meanings',
     ]
     const changed = [
       ...files.map((name) => `${name}.sql`),

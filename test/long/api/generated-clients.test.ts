@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describeAdminApi } from '../../support/http/describe-admin-api.ts'
 import { admin, createTenant, type Tenant } from '../../support/http/tenant-client.ts'
 import { nodeEnv } from '../../support/process/node-env.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
@@ -97,7 +98,9 @@ const programs = {
     command: ['openapi-typescript/bin/cli.js', 'openapi.json', '-o', 'types.ts'],
     code: `
 import createClient from 'openapi-fetch'
-import type { paths } from './types.ts'
+import type { components, paths } from './types.ts'
+const later: components['schemas']['Problem']['code'] = 'of_a_later_release'
+if (later.length === 0) throw new Error(later)
 const edge = createClient<paths>({ baseUrl: env('INGEST') })
 const api = createClient<paths>({ baseUrl: env('API'), headers: { authorization: 'Bearer ' + env('KEY') } })
 const sent = note('ingest', await edge.POST('/v1/rasp/ingest', { body, headers: { 'X-Service-Signature': signature } }))
@@ -127,6 +130,7 @@ const phonePath = { path: { phone_id: device.phone!.phone_id } }
 note('findPhone', await api.GET('/v1/di/phones/{phone_id}', { params: phonePath }))
 note('addLabels', await api.POST('/v1/di/labels', { body: label }))
 note('listLabels', await api.GET('/v1/di/labels'))
+note('listLabelCodes', await api.GET('/v1/di/labels/codes'))
 note('findUser', await api.GET('/v1/di/users/{user_id}', { params: { path: { user_id: 'u/1' } } }))
 note('listEvents', await api.GET('/v1/di/events', { params: { query: { limit: 5, action: 'BLOCK' } } }))
 note('findEvent', await api.GET('/v1/di/events/{event_id}', { params: { path: { event_id: sent.event_id } } }))
@@ -161,6 +165,9 @@ process.stdout.write(JSON.stringify({ statuses, total }))
     code: `
 import * as sdk from './sdk/index.ts'
 import { client } from './sdk/client.gen.ts'
+import type { Problem } from './sdk/index.ts'
+const later: Problem['code'] = 'of_a_later_release'
+if (later.length === 0) throw new Error(later)
 client.setConfig({ baseUrl: env('API'), auth: env('KEY') })
 const headers = { 'X-Service-Signature': signature }
 const sent = note('ingest', await sdk.ingest({ body, baseUrl: env('INGEST'), headers, auth: signature }))
@@ -185,6 +192,7 @@ const total: number = device.sessions_total
 note('findPhone', await sdk.findPhone({ path: { phone_id: device.phone!.phone_id } }))
 note('addLabels', await sdk.addLabels({ body: label }))
 note('listLabels', await sdk.listLabels())
+note('listLabelCodes', await sdk.listLabelCodes())
 note('findUser', await sdk.findUser({ path: { user_id: 'u/1' } }))
 note('listEvents', await sdk.listEvents({ query: { limit: 5, action: 'BLOCK' } }))
 note('findEvent', await sdk.findEvent({ path: { event_id: sent.event_id } }))
@@ -268,4 +276,27 @@ it('a program that reads a field that is not in the document does not compile', 
   writeFileSync(join(folder, 'wrong.ts'), code)
   const compiled = run(join(packages, '.bin/tsc'), [...strict, 'wrong.ts'], { cwd: folder })
   await expect(compiled).rejects.toMatchObject({ stdout: expect.stringContaining('sessionz') })
+})
+
+/** What a generator makes of the admin API, with a value that a later release may answer. */
+const adminTypes = {
+  'openapi-typescript': `
+import type { components } from './types.ts'
+export const later: components['schemas']['Problem']['code'] = 'of_a_later_release'
+`,
+  '@hey-api/openapi-ts': `
+import type { Problem } from './sdk/index.ts'
+export const later: Problem['code'] = 'of_a_later_release'
+`,
+}
+
+it.each(Object.entries(adminTypes))('the admin API compiles as %s makes it', async (name, code) => {
+  writeFileSync(join(folder, 'openapi.json'), JSON.stringify(await describeAdminApi()))
+  const [cli, ...args] = programs[name as keyof typeof programs].command
+  await node([join(packages, cli!), ...args])
+  writeFileSync(join(folder, 'admin.ts'), code)
+  const compiled = run(join(packages, '.bin/tsc'), [...strict, 'admin.ts'], { cwd: folder })
+  await compiled.catch((error) => {
+    throw new Error(`${error.stdout}`)
+  })
 })

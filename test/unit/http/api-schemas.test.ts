@@ -209,6 +209,7 @@ describe('the OpenAPI document', async () => {
       'delete /v1/di/lists/{entry_id}',
       'get /v1/di/labels',
       'post /v1/di/labels',
+      'get /v1/di/labels/codes',
       'get /v1/di/signals',
       'get /v1/di/ledger',
       'post risk.alert',
