@@ -298,6 +298,7 @@ export async function createApiApp(
         timed('event', deps.events.findDecidedEvent),
       ),
       listEvents: limited('events', eventListLimits, timed('events', deps.events.listEvents)),
+      findCurrentPolicy: timed('policy', deps.policies.findCurrentPolicy),
     })
     addListRoutes(routes, {
       listEntries: limited('lists', filteredAlertLimits, timed('lists', deps.lists.listEntries)),

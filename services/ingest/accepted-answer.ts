@@ -79,5 +79,6 @@ function findSandboxWarnings(
 ): SignalWarning[] {
   const isForced = score.reasons.some(({ code }) => code === sandboxForced)
   const raspScore = isForced || hasServerEvidence(score.reasons) ? null : score.score
-  return findWarnings(telemetry, { raspScore, receivedAtMs }, tenant.policy ?? {})
+  const { clientAddress, policy } = tenant
+  return findWarnings(telemetry, { raspScore, receivedAtMs, clientAddress }, policy ?? {})
 }

@@ -9,9 +9,11 @@ import {
   eventsQuerySchema,
 } from '#shared/core/http/event-schemas.ts'
 import { Problem } from '#shared/core/http/problem.ts'
+import { describeUnknownPath } from '#shared/core/telemetry/signal-warnings.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import { type FindPhones, readPhoneFields } from '#shared/io/identity/read-phone-fields.ts'
+import type { CurrentPolicyStore } from '#shared/io/policies/current-policy-store.ts'
 import { toEvent } from '#shared/io/telemetry/decided-event.ts'
 import type { EventListStore } from '#shared/io/telemetry/event-list-store.ts'
 import type { EventStore } from '#shared/io/telemetry/event-store.ts'
@@ -19,7 +21,8 @@ import { compressed } from '../http/compress-responses.ts'
 import { eventExample } from '../openapi/examples.ts'
 
 export type EventRouteDeps = Pick<EventStore, 'findDecidedEvent'> &
-  EventListStore & { findPhones: FindPhones }
+  EventListStore &
+  CurrentPolicyStore & { findPhones: FindPhones }
 
 /** Adds the routes. */
 export function addEventRoutes(app: ZodApp, deps: EventRouteDeps): void {
@@ -59,7 +62,8 @@ export function addEventRoutes(app: ZodApp, deps: EventRouteDeps): void {
 
 const reject = rejectUnavailable('Events cannot be read at the moment.')
 
-function addList(app: ZodApp, { listEvents, findPhones }: EventRouteDeps): void {
+function addList(app: ZodApp, deps: EventRouteDeps): void {
+  const { listEvents, findPhones } = deps
   app.get(
     '/v1/di/events',
     {
@@ -81,6 +85,9 @@ function addList(app: ZodApp, { listEvents, findPhones }: EventRouteDeps): void 
       const scope = toEventScope(tenantId, filter)
       const after = cursor === undefined ? null : toEventPosition(scope, cursor)
       const { events, next } = await listEvents({ tenantId, filter, limit, after }).catch(reject)
+      if (events.length === 0 && next === null && after === null) {
+        await requireKnownSignal(deps, tenantId, filter.signal)
+      }
       chargeRows(events.length)
       const deviceIds = events.map(({ deviceId }) => deviceId)
       const toPhoneField = await readPhoneFields(findPhones, { tenantId, deviceIds })
@@ -91,4 +98,22 @@ function addList(app: ZodApp, { listEvents, findPhones }: EventRouteDeps): void 
       }
     },
   )
+}
+
+/**
+ * A name that is in no event is a slip, unless the catalog or the tenant's policy has it.
+ * @throws Problem invalid_query with the nearest name
+ */
+async function requireKnownSignal(
+  { findCurrentPolicy }: CurrentPolicyStore,
+  tenantId: string,
+  signal: string | undefined,
+): Promise<void> {
+  const message = signal === undefined ? null : describeUnknownPath(signal)
+  if (message === null) return
+  const current = await findCurrentPolicy(tenantId)
+  if (Object.hasOwn(current?.policy.signals ?? {}, signal!)) return
+  throw new Problem('invalid_query', 'No event has this signal.', {
+    errors: [{ path: 'signal', message }],
+  })
 }

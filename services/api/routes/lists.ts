@@ -5,7 +5,9 @@ import {
   listEntriesQuery,
   listEntryBody,
   listEntryPath,
+  addedListEntrySchema,
   listEntrySchema,
+  toEntryWarnings,
   toListPageSchema,
 } from '#shared/core/lists/list-schemas.ts'
 import { readOnceCall, sendOnce } from '#shared/io/http/idempotency.ts'
@@ -69,7 +71,7 @@ export function addListRoutes(app: ZodApp, deps: ListRouteDeps): void {
         body: listEntryBody,
         bodyExample: newListEntryExample,
         problems: ['scope_missing', 'conflict', 'approval_required'],
-        response: { 201: listEntrySchema },
+        response: { 201: addedListEntrySchema },
         example: listEntryExample,
       },
     },
@@ -80,7 +82,8 @@ export function addListRoutes(app: ZodApp, deps: ListRouteDeps): void {
       const actor = `api-key:${keyName}`
       const once = readOnceCall(request, { tenantId, actor })
       const added = await deps.addEntry({ tenantId, keyHash, entry: body, actor, once })
-      return reply.code(201).send(toShown(sendOnce(reply, added)))
+      const entry = toShown(sendOnce(reply, added))
+      return reply.code(201).send({ ...entry, ...toEntryWarnings(entry) })
     },
   )
   app.delete(

@@ -1,7 +1,9 @@
 /** Allow and deny lists of a tenant's devices, users and connections. */
 import { z } from 'zod'
 import {
+  addedAdminEntrySchema,
   adminListEntrySchema,
+  toEntryWarnings,
   listEntriesQuery,
   listEntryBody,
   listEntryPath,
@@ -59,7 +61,7 @@ export function addListRoutes(app: ConsoleApp, { postgres, wallMs }: ListRouteDe
         params: tenantParams,
         body: listEntryBody,
         problems: ['conflict'],
-        response: { 201: adminListEntrySchema },
+        response: { 201: addedAdminEntrySchema },
       },
     },
     async (request, reply) => {
@@ -68,7 +70,7 @@ export function addListRoutes(app: ConsoleApp, { postgres, wallMs }: ListRouteDe
       await requireTenant(postgres, tenantId)
       const wanted = { tenantId, entry: body, actor: actorOf(principal), nowMs: wallMs() }
       const entry = await changeOnce(postgres, { request, reply }, (db) => addListEntry(db, wanted))
-      return reply.code(201).send(entry)
+      return reply.code(201).send({ ...entry, ...toEntryWarnings(entry) })
     },
   )
   app.delete(

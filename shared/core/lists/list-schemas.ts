@@ -4,7 +4,8 @@ import { listPageDefault, listPageMax } from '#shared/core/base/limits/lists.ts'
 import { cursorParameter, instantParameter, pageSize } from '#shared/core/http/api-schemas.ts'
 import { instantSchema } from '#shared/core/http/field-schemas.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
-import { listKinds, listNames } from './list-entry.ts'
+import { findUnusual } from '#shared/core/telemetry/unusual-ids.ts'
+import { isConnectionKind, type ListKind, listKinds, listNames } from './list-entry.ts'
 
 const listSchema = z.enum(listNames, `must be one of ${listNames.join(', ')}`).meta({
   description:
@@ -46,11 +47,30 @@ export const listEntrySchema = z
   .meta({ description: 'An entry of the allow or the deny list.' })
   .meta({ id: 'ListEntry' })
 
+/** The answer to an addition. */
+const warned = {
+  warnings: z
+    .array(z.string())
+    .optional()
+    .meta({ description: 'What is probably a slip in the id; left out where nothing is.' }),
+}
+export const addedListEntrySchema = listEntrySchema.extend(warned).meta({ id: 'AddedListEntry' })
+
+/** What is probably a slip in an entry of a device or a user. */
+export function toEntryWarnings({ kind, id }: { kind: ListKind; id: string }): {
+  warnings?: string[]
+} {
+  const unusual = isConnectionKind(kind) ? null : findUnusual(id)
+  return unusual === null ? {} : { warnings: [`The id ${unusual}.`] }
+}
+
 /** An entry as operators see it. */
 export const adminListEntrySchema = z.object({
   ...entryFields,
   created_by: z.string().describe('an operator’s email, `admin`, or `api-key:` and its name'),
 })
+
+export const addedAdminEntrySchema = adminListEntrySchema.extend(warned)
 
 /** The body that adds an entry. */
 export const listEntryBody = z.strictObject({

@@ -5,6 +5,26 @@
 import type { Signals } from '../signals/signal-definition.ts'
 
 /**
+ * Territories whose SIMs and phones are those of another country: databases give them a code of
+ * their own, operators and CLDR often do not.
+ */
+const relatives: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(['IM', 'JE', 'GG'].map((code) => [code, 'GB'])),
+  AX: 'FI',
+  SJ: 'NO',
+  LI: 'CH',
+  XK: 'RS',
+  ...Object.fromEntries(['SM', 'VA'].map((code) => [code, 'IT'])),
+  ...Object.fromEntries(
+    ['MC', 'GP', 'MQ', 'GF', 'RE', 'YT', 'PM', 'BL', 'MF'].map((code) => [code, 'FR']),
+  ),
+  ...Object.fromEntries(['PR', 'VI', 'GU', 'MP', 'AS'].map((code) => [code, 'US'])),
+}
+
+/** A country as SIMs and time zones name it. */
+const toSovereign = (country: string): string => relatives[country] ?? country
+
+/**
  * A traveller keeps the SIM and changes the time zone, and a phone with a foreign SIM keeps its
  * time zone. So one of both that agrees is enough.
  * @param country of the address
@@ -21,7 +41,7 @@ const twoLetters = /^[A-Za-z]{2}$/
 
 function agreesWithSim(country: string, sim: unknown): boolean | null {
   if (typeof sim !== 'string' || !twoLetters.test(sim)) return null
-  return sim.toUpperCase() === country
+  return toSovereign(sim.toUpperCase()) === toSovereign(country)
 }
 
 /** `Asia/Tokyo`, `America/Argentina/Salta`. `UTC` and `Etc/GMT+7` are of no country. */
@@ -29,9 +49,10 @@ const zoneName = /^(?!etc\/)[a-z_]{2,16}(?:\/[a-z_-]{2,24}){1,2}$/i
 
 function agreesWithZone(country: string, zone: unknown): boolean | null {
   if (typeof zone !== 'string' || !zoneName.test(zone)) return null
+  const sovereign = zonesOf(toSovereign(country))
   const zones = zonesOf(country)
-  const name = zones.size === 0 ? null : toZone(zone)
-  return name === null ? null : zones.has(name)
+  const name = zones.size + sovereign.size === 0 ? null : toZone(zone)
+  return name === null ? null : zones.has(name) || sovereign.has(name)
 }
 
 /** By country; there are at most as many as codes of two letters. */

@@ -124,7 +124,20 @@ export function readRecord(record: unknown): RecordFacts | null {
   }
   const { kinds, ...values } = facts
   const isEmpty = kinds.length === 0 && Object.values(values).every((value) => value === null)
-  return isEmpty ? null : facts
+  if (!isEmpty) return facts
+  return isResidentialProxy(record) ? { ...facts, kinds: ['proxy'] } : null
+}
+
+/** The least confidence, in percent, at which a network counts as a proxy. */
+const proxyConfidenceMin = 50
+
+/**
+ * GeoIP Residential Proxy, whose every network is one: it has no member that says so, and how sure
+ * it is. In Anonymous Plus, which says more, the confidence is that of a VPN.
+ */
+function isResidentialProxy(record: unknown): boolean {
+  const confidence = readMember(record, ['anonymizer_confidence'])
+  return typeof confidence === 'number' && confidence >= proxyConfidenceMin
 }
 
 function readMember(record: unknown, steps: readonly string[]): unknown {

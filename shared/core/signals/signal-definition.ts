@@ -50,6 +50,7 @@ export const grades = ['critical', 'high', 'medium', 'low', 'informational'] as 
 export type Grade = (typeof grades)[number]
 
 export const platforms = ['android', 'ios'] as const
+export type Platform = (typeof platforms)[number]
 
 /**
  * Every value that a text can have, each with other words for it. A word in upper, lower or camel

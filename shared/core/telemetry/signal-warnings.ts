@@ -13,10 +13,12 @@ import { type Declaring, findScoredSignal } from '#shared/core/policies/declared
 import {
   type Category,
   categories,
+  type Platform,
+  platforms,
   type Signals,
   type SignalType,
 } from '#shared/core/signals/signal-definition.ts'
-import { hasType, signalCatalog, typeNames } from '#shared/core/signals/signals.ts'
+import { findSignal, fullCatalog, hasType, signalCatalog, typeNames } from '#shared/core/signals/signals.ts'
 import { isKnownValue, listValues } from '#shared/core/signals/vocabulary.ts'
 import { findNearest, toChangesMax, toPlain } from './warnings/nearest-name.ts'
 
@@ -32,6 +34,8 @@ export const warningCodes = [
   'out_of_range',
   'placeholder_id',
   'same_id',
+  'unusual_id',
+  'other_platform',
   'score_mismatch',
   'no_signals',
 ] as const
@@ -55,9 +59,14 @@ const known: Known[] = categories.flatMap((category) =>
 /**
  * Finds what neither the catalog nor the tenant's policy knows in a valid submission, in the order
  * of the categories.
+ * @param platform as the SDK spells it; a signal of another platform is a slip
  * @returns at most `warningsMax` warnings, of the first `warningTextsMax` texts
  */
-export function findSignalWarnings(signals: Signals, policy: Declaring = {}): SignalWarning[] {
+export function findSignalWarnings(
+  signals: Signals,
+  policy: Declaring = {},
+  platform = '',
+): SignalWarning[] {
   const warnings: SignalWarning[] = []
   const budget = { texts: warningTextsMax }
   for (const category of categories) {
@@ -69,7 +78,8 @@ export function findSignalWarnings(signals: Signals, policy: Declaring = {}): Si
           ? warnOfName(category, name)
           : known.declared
             ? warnOfType(known.type, `${category}.${name}`, signals[category][name])
-            : warnOfValue(category, name, signals[category][name], budget)
+            : (warnOfPlatform(category, name, signals[category][name], platform) ??
+              warnOfValue(category, name, signals[category][name], budget))
       if (warning !== null) warnings.push(warning)
     }
   }
@@ -103,6 +113,23 @@ function warnOfType(type: SignalType, path: string, value: unknown): SignalWarni
   return { path: `$.signals.${path}`, code: 'wrong_type', message, nearest: null }
 }
 
+function warnOfPlatform(
+  category: Category,
+  name: string,
+  value: unknown,
+  platform: string,
+): SignalWarning | null {
+  const { platforms } = findSignal(category, name)!
+  const isElsewhere = isPlatform(platform) && !platforms.includes(platform)
+  if (!isElsewhere || value === null || value === false) return null
+  const message = `is a signal of ${platforms.join(' and ')}: on ${platform} it weighs all the same`
+  const path = `$.signals.${category}.${name}`
+  return { path, code: 'other_platform', message, nearest: null }
+}
+
+const isPlatform = (text: string): text is Platform =>
+  (platforms as readonly string[]).includes(text)
+
 function warnOfValue(
   category: Category,
   name: string,
@@ -123,7 +150,11 @@ function warnOfValue(
   return null
 }
 
-const paths: ReadonlySet<string> = new Set(known.map(({ path }) => path))
+const paths: ReadonlySet<string> = new Set(
+  Object.entries(fullCatalog).flatMap(([category, signals]) =>
+    Object.keys(signals).map((name) => `${category}.${name}`),
+  ),
+)
 
 /**
  * Checks a signal that a person names for a question, such as `root.su_binary`.

@@ -90,6 +90,18 @@ describe('a country that contradicts the phone', () => {
     ['AR', { time_zone: 'America/Argentina/Salta' }, false],
     ['NL', { time_zone: 'Europe/Amsterdam' }, false],
     ['VN', { time_zone: 'Europe/Berlin' }, true],
+    // Territories that use the SIMs and the time zone of another country.
+    ...['IM', 'JE', 'GG'].map((code) => [code, { sim_country: 'GB' }, false] as const),
+    ['IM', { time_zone: 'Europe/London' }, false],
+    ['GB', { sim_country: 'IM', time_zone: 'Europe/Isle_of_Man' }, false],
+    ['AX', { sim_country: 'FI', time_zone: 'Europe/Helsinki' }, false],
+    ['SJ', { sim_country: 'NO', time_zone: 'Europe/Oslo' }, false],
+    ['LI', { time_zone: 'Europe/Zurich' }, false],
+    ['SM', { sim_country: 'IT' }, false],
+    ['VA', { time_zone: 'Europe/Rome' }, false],
+    ['MC', { time_zone: 'Europe/Paris' }, false],
+    ['XK', { time_zone: 'Europe/Belgrade' }, false],
+    ['IM', { sim_country: 'FR', time_zone: 'Europe/Paris' }, true],
     // A traveller, and a phone with a foreign SIM at home.
     ['TH', { sim_country: 'VN', time_zone: 'Asia/Bangkok' }, false],
     ['VN', { sim_country: 'VN', time_zone: 'Europe/Berlin' }, false],

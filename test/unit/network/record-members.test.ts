@@ -34,6 +34,14 @@ const forms: Record<string, [record: unknown, facts: object]> = {
     { autonomous_system_number: 64_500, autonomous_system_organization: 'Example Net' },
     { asn: 64_500, organization: 'Example Net' },
   ],
+  'GeoIP Residential Proxy': [
+    { anonymizer_confidence: 85, network_last_seen: '2026-11-02', provider_name: 'example' },
+    { kinds: ['proxy'] },
+  ],
+  'GeoIP Anonymous Plus': [
+    { anonymizer_confidence: 99, is_anonymous: true, is_anonymous_vpn: true },
+    { kinds: ['vpn'] },
+  ],
   'GeoIP2 Anonymous IP': [
     { is_anonymous: true, is_anonymous_vpn: true, is_hosting_provider: true },
     { kinds: ['vpn', 'hosting'] },

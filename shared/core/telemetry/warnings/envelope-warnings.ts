@@ -16,9 +16,11 @@ import { categories, platforms, type Signals } from '#shared/core/signals/signal
 import { measureScoreMismatch } from '#shared/core/velocity/score-mismatch.ts'
 import { type Install, readInstall } from '../install.ts'
 import { findPlaceholderIds, isPlaceholderId } from '../placeholder-ids.ts'
+import type { ClientAddress } from '#shared/core/tenants/client-address.ts'
 import type { SignalWarning } from '../signal-warnings.ts'
 import { isObject, readClientAction, readClientScore, type Telemetry } from '../submission.ts'
 import { findUnknownSignals, unknownSignalsMax } from '../unknown-signals.ts'
+import { findUnusual } from '../unusual-ids.ts'
 import { traitSizes, traitTexts, warnOfDevice } from './device-warnings.ts'
 import { findNearest, toChangesMax, toPlain } from './nearest-name.ts'
 
@@ -27,6 +29,8 @@ export type Judged = {
   /** The score of its signals; null when a test device forces one. */
   raspScore: number | null
   receivedAtMs: number
+  /** Which address the tenant measures; left out where that is not known. */
+  clientAddress?: ClientAddress
 }
 
 type Member =
@@ -86,7 +90,7 @@ export function findEnvelopeWarnings(body: Telemetry, judged: Judged): SignalWar
     ...warnOfIds(body),
     ...warnOfMembers(body),
     ...warnOfTime(body.occurred_at, judged.receivedAtMs),
-    ...warnOfAddress(body.client_ip),
+    ...warnOfAddress(body.client_ip, judged.clientAddress),
     ...warnOfTexts(body),
     ...warnOfDevice(body),
     ...warnOfSdk(body.sdk_meta),
@@ -115,6 +119,10 @@ function warnOfIds(body: Telemetry): SignalWarning[] {
   if (user !== undefined && (user === device || user === session)) {
     const other = user === device ? 'device_id' : 'session_id'
     warnings.push(warn('same_id', 'user_id', `equals ${other}; send the id of the user or none`))
+  }
+  for (const field of ['device_id', 'session_id', 'user_id', 'account_id'] as const) {
+    const message = findUnusual(body[field] ?? '')
+    if (message !== null) warnings.push(warn('unusual_id', field, message))
   }
   return warnings
 }
@@ -190,8 +198,15 @@ function warnOfTime(value: unknown, receivedAtMs: number): SignalWarning[] {
   return [warn('out_of_range', 'occurred_at', 'is more than a day ahead of the clock here')]
 }
 
-function warnOfAddress(value: unknown): SignalWarning[] {
-  if (typeof value !== 'string' || parseAddress(value) !== null) return []
+function warnOfAddress(value: unknown, taken?: ClientAddress): SignalWarning[] {
+  if (typeof value !== 'string') return []
+  if (taken === 'connection') {
+    const message =
+      'is not read: the address that the request comes from counts. An operator changes that: ' +
+      '`di tenants client-address SLUG body`'
+    return [warn('unreadable_value', 'client_ip', message)]
+  }
+  if (parseAddress(value) !== null) return []
   return [warn('unreadable_value', 'client_ip', 'is no IP address, so nothing is measured of it')]
 }
 
@@ -247,6 +262,9 @@ function warnOfScorer(scorer: Telemetry['scorer'], raspScore: number | null): Si
   const warnings = warnOfForms(scorer)
   if (score !== -1 && !(score >= 0 && score <= 100)) {
     const message = 'is not from 0 to 100, so it is compared with nothing; -1 is no score'
+    warnings.push(warn('out_of_range', 'scorer.rasp_score', message))
+  } else if (!Number.isInteger(score)) {
+    const message = 'is not a whole number: a score goes from 0 to 100, not from 0 to 1'
     warnings.push(warn('out_of_range', 'scorer.rasp_score', message))
   }
   if (action !== '' && !actions.some((one) => one === action)) {

@@ -19,6 +19,7 @@ export function findWarnings(
   policy: Declaring = {},
 ): SignalWarning[] {
   const envelope = findEnvelopeWarnings(telemetry, judged).slice(0, envelopeWarningsMax)
-  const signals = findSignalWarnings(telemetry.signals as Signals, policy)
+  const { platform } = telemetry.sdk_meta
+  const signals = findSignalWarnings(telemetry.signals as Signals, policy, platform)
   return [...envelope, ...signals].slice(0, warningsMax)
 }
