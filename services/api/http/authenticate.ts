@@ -1,7 +1,7 @@
 /**
  * Authenticates API calls by a tenant's public API key as a bearer token. The key is looked up on
- * every call, so a rotated key or a suspended tenant is rejected at once. All rejections are alike:
- * no caller learns whether a key or a tenant exists.
+ * every call, so a rotated key or a suspended tenant is rejected at once. A rejection tells what is
+ * wrong with the request itself; no caller learns whether a key or a tenant exists.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
@@ -50,6 +50,10 @@ type AuthenticateDeps = Pick<TenantStore, 'recordApiKeyUse'> & {
   metrics: Metrics
 }
 
+const keyHeaderHint = 'This call has its key in X-API-Key.'
+const schemeHint = 'This call has Authorization in another form than Bearer and one key.'
+const wholeKeyHint = 'The key of this call is not whole: its checksum does not hold.'
+
 type Rejection = 'missing' | 'malformed' | 'unknown' | 'suspended'
 
 /**
@@ -65,20 +69,24 @@ export function createAuthenticate(
     'Calls rejected without a valid API key, by reason',
     ['reason'],
   )
-  const reject = (reason: Rejection): never => {
+  const reject = (reason: Rejection, hint?: string): never => {
     rejections.inc({ reason })
-    throw invalidKey()
+    throw invalidKey(hint)
   }
   const recordUse = createUseRecorder(deps)
 
-  const findHolder = async (
-    authorization: string | undefined,
-    address: string,
-  ): Promise<KeyHolder & { keyHash: Buffer }> => {
-    if (authorization === undefined) return reject('missing')
+  const findHolder = async ({
+    headers,
+    ip: address,
+  }: FastifyRequest): Promise<KeyHolder & { keyHash: Buffer }> => {
+    const { authorization } = headers
+    if (authorization === undefined) {
+      return reject('missing', headers['x-api-key'] === undefined ? undefined : keyHeaderHint)
+    }
     const text = /^Bearer +([^ ]+) *$/i.exec(authorization)?.[1]
-    const key = text === undefined ? null : parseApiKey(text)
-    if (key === null) return reject('malformed')
+    if (text === undefined) return reject('malformed', schemeHint)
+    const key = parseApiKey(text)
+    if (key === null) return reject('malformed', wholeKeyHint)
     const holder = await deps.findKeyHolder(key.hash, address)
     if (holder === null) return reject('unknown')
     if (holder.status !== 'active') return reject('suspended')
@@ -87,7 +95,7 @@ export function createAuthenticate(
   }
 
   return async (request, reply) => {
-    const holder = await findHolder(request.headers.authorization, request.ip)
+    const holder = await findHolder(request)
     const { tenantId, restRate, keyName, scopes, keyHash } = holder
     proveConnection(request.raw.socket)
     deps.rateLimits.take(tenantId, restRate, reply, request.routeOptions.config.calls ?? 1)

@@ -2,10 +2,10 @@
 import { z } from 'zod'
 import { callsPerChange } from '#shared/core/base/limits/rest-api.ts'
 import {
+  addedListEntrySchema,
   listEntriesQuery,
   listEntryBody,
   listEntryPath,
-  addedListEntrySchema,
   listEntrySchema,
   toEntryWarnings,
   toListPageSchema,

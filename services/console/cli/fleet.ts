@@ -177,9 +177,7 @@ async function runPast(context: CliContext, raw: RawOptions, command: Command): 
         context: toFleetContext(context, FleetError),
         nowMs: () => Date.now(),
         stop: interrupt.signal,
-        onProgress: (events, all) => {
-          if (stderr.isTTY) stderr.write(`\rdecided ${events} of ${all} events`)
-        },
+        onProgress: createProgress(stderr),
       },
       {
         days: raw.history!,
@@ -195,6 +193,19 @@ async function runPast(context: CliContext, raw: RawOptions, command: Command): 
     throw error instanceof FleetError ? new CliError(error.message, { cause: error }) : error
   } finally {
     interrupt.done()
+  }
+}
+
+/** On a terminal one line that changes; elsewhere a line for each tenth, as in a log. */
+function createProgress(stderr: NodeJS.WriteStream) {
+  let tenths = -1
+  return (events: number, all: number): void => {
+    const text = `decided ${events} of ${all} events`
+    if (stderr.isTTY) stderr.write(`\r${text}`)
+    const now = Math.floor((10 * events) / Math.max(1, all))
+    if (stderr.isTTY || now === tenths) return
+    tenths = now
+    stderr.write(`${text}\n`)
   }
 }
 

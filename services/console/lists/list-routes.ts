@@ -3,10 +3,10 @@ import { z } from 'zod'
 import {
   addedAdminEntrySchema,
   adminListEntrySchema,
-  toEntryWarnings,
   listEntriesQuery,
   listEntryBody,
   listEntryPath,
+  toEntryWarnings,
   toListPageSchema,
 } from '#shared/core/lists/list-schemas.ts'
 import { addListEntry, dropListEntry, listEntriesByQuery } from '#shared/io/lists/change-lists.ts'

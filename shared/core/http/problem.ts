@@ -162,11 +162,11 @@ export class Problem extends Error {
 }
 
 /** The one answer to every key that is not an active tenant's. */
-export const invalidKey = (): Problem =>
+export const invalidKey = (hint?: string): Problem =>
   new Problem(
     'unauthorized',
     'Send Authorization: Bearer and an API key of an active tenant, which begins with dpk_live_ or ' +
-      'dpk_sandbox_. Replaced and removed keys are refused.',
+      `dpk_sandbox_. ${hint ?? 'Replaced and removed keys are refused.'}`,
   )
 
 /** @returns a 503 with `Retry-After` */

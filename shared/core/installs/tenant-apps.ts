@@ -38,16 +38,23 @@ export const appIdSchema = z
   .max(appIdCharactersMax)
   .refine((text) => isPackage(text) || isBundle(text), 'must be a package or a bundle id')
 
-/** 64 characters of hex, or 32 pairs with colons between them, as keytool prints. */
+/** 32 bytes; the last of 43 characters has two spare bits. */
+const signerBase64 = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/
+
+/**
+ * 64 characters of hex, 32 pairs with colons between them, as keytool prints, or base64, as a key
+ * attestation and `di attestation check` have it.
+ */
 const signerSchema = z
   .string()
   .max(95)
   .refine((text) => {
+    if (signerBase64.test(text)) return true
     const pairs = text.split(':')
     if (pairs.length === 1) return /^[0-9A-Fa-f]{64}$/.test(text)
     return pairs.length === 32 && pairs.every((pair) => /^[0-9A-Fa-f]{2}$/.test(pair))
-  }, "must be the SHA-256 of a signer's certificate: 64 characters of hex, with colons or without")
-  .describe('SHA-256 of a certificate that signs it, in hex, with colons or without')
+  }, "must be the SHA-256 of a signer's certificate: 64 characters of hex, with colons or without, or base64")
+  .describe('SHA-256 of a certificate that signs it, in hex, with colons or without, or in base64')
 
 const teamSchema = z
   .string()
@@ -102,10 +109,13 @@ export const shownAppSchema = z.object({
 })
 export type ShownApp = z.infer<typeof shownAppSchema>
 
-/** Signers as they are stored: lower case without colons, each once. */
-export const toSigners = (signers: readonly string[]): string[] => [
-  ...new Set(signers.map((signer) => signer.replaceAll(':', '').toLowerCase())),
-]
+/** Signers as they are stored: hex in lower case without colons, each once. */
+export const toSigners = (signers: readonly string[]): string[] => [...new Set(signers.map(toHex))]
+
+const toHex = (signer: string): string =>
+  signerBase64.test(signer)
+    ? Buffer.from(signer, 'base64').toString('hex')
+    : signer.replaceAll(':', '').toLowerCase()
 
 /** The apps in the tenant's entry of the directory. */
 export const appEntriesSchema = z

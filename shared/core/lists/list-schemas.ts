@@ -4,7 +4,7 @@ import { listPageDefault, listPageMax } from '#shared/core/base/limits/lists.ts'
 import { cursorParameter, instantParameter, pageSize } from '#shared/core/http/api-schemas.ts'
 import { instantSchema } from '#shared/core/http/field-schemas.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
-import { findUnusual } from '#shared/core/telemetry/unusual-ids.ts'
+import { findUnusual } from '#shared/core/telemetry/warnings/unusual-ids.ts'
 import { isConnectionKind, type ListKind, listKinds, listNames } from './list-entry.ts'
 
 const listSchema = z.enum(listNames, `must be one of ${listNames.join(', ')}`).meta({

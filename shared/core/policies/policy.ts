@@ -202,6 +202,14 @@ const floorSchema = z.strictObject({
     .enum(['any', 'all'])
     .optional()
     .describe('`all`: only when every one of the signals scores. Left out, any of them.'),
+  values: z
+    .array(z.string())
+    .min(1)
+    .optional()
+    .describe(
+      'Values that score, as in a weight by value: only these of each signal lift the score, and others ' +
+        'that weigh the same.',
+    ),
   pastSoftLimit: z
     .boolean()
     .optional()

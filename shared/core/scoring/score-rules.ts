@@ -58,6 +58,8 @@ export type CompiledPolicy = {
   /** How many critical signals fill a category; infinity when that is off. */
   strongFrom: number
   floors: ReadonlyMap<string, number>
+  /** By signal, the floor of the points that some of its values have. */
+  valueFloors: ReadonlyMap<string, ReadonlyMap<number, number>>
   /** Floors that need every one of their signals, sorted. */
   jointFloors: readonly { score: number; signals: readonly string[] }[]
   trust: Trust | null
@@ -74,7 +76,7 @@ export function compileRules(policy: Policy): CompiledPolicy {
     categories: compiled,
     halving: compileHalving(policy.halving),
     strongFrom: policy.strongEvidence?.signals ?? Number.POSITIVE_INFINITY,
-    ...compileFloors(policy),
+    ...compileFloors(policy, compiled),
     trust,
     requirement: compileRequirement(policy.requiredSignals),
   }
@@ -214,13 +216,17 @@ function compileHalving(rules: Policy['halving']): HalvingRule[] {
 }
 
 /** Floors as they act: that of soft signals alone ends at the soft limit, unless it lifts past it. */
-function compileFloors(policy: Policy): Pick<CompiledPolicy, 'floors' | 'jointFloors'> {
+function compileFloors(
+  policy: Policy,
+  compiled: readonly CategoryRules[],
+): Pick<CompiledPolicy, 'floors' | 'valueFloors' | 'jointFloors'> {
   const softMax = toSoftLimit(policy.thresholds)
   const isSoft = (path: string) =>
     policy.softCategories.includes(path.slice(0, path.indexOf('.')) as SignalCategory)
   const highest = new Map<string, number>()
+  const byValue = new Map<string, Map<number, number>>()
   const joint: { score: number; signals: string[] }[] = []
-  for (const { score, signals, need, pastSoftLimit = false } of policy.floors) {
+  for (const { score, signals, need, values, pastSoftLimit = false } of policy.floors) {
     const limit = (paths: readonly string[]) =>
       !pastSoftLimit && paths.every(isSoft) ? Math.min(softMax, score) : score
     if (need === 'all') {
@@ -228,9 +234,41 @@ function compileFloors(policy: Policy): Pick<CompiledPolicy, 'floors' | 'jointFl
       joint.push({ score: limit(signals), signals: [...new Set(signals)].sort() })
       continue
     }
-    for (const path of signals) highest.set(path, Math.max(limit([path]), highest.get(path) ?? 0))
+    for (const path of signals) {
+      if (values === undefined) highest.set(path, Math.max(limit([path]), highest.get(path) ?? 0))
+      else
+        addValueFloor(byValue, {
+          path,
+          points: pointsOf(compiled, path, values),
+          score: limit([path]),
+        })
+    }
   }
-  return { floors: highest, jointFloors: joint }
+  return { floors: highest, valueFloors: byValue, jointFloors: joint }
+}
+
+/** What the values of a signal score, as a text or as the one item of a list. */
+function pointsOf(
+  compiled: readonly CategoryRules[],
+  path: string,
+  values: readonly string[],
+): number[] {
+  const at = path.indexOf('.')
+  const category = compiled.find((one) => one.category === path.slice(0, at))
+  const rule = category?.rules.get(path.slice(at + 1))
+  if (rule === undefined) return []
+  return values
+    .map((value) => (value === '(empty)' ? rule.points([]) : rule.points([value])))
+    .filter((points) => points > 0)
+}
+
+function addValueFloor(
+  byValue: Map<string, Map<number, number>>,
+  { path, points, score }: { path: string; points: readonly number[]; score: number },
+): void {
+  const floors = byValue.get(path) ?? new Map<number, number>()
+  byValue.set(path, floors)
+  for (const one of points) floors.set(one, Math.max(score, floors.get(one) ?? 0))
 }
 
 /** The most points of all soft categories together. */

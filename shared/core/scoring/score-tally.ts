@@ -255,8 +255,9 @@ function findFloor(
   let score = total
   let floor: Floor | null = null
   for (const { hits } of tallies) {
-    for (const { rule } of hits) {
-      const lifted = compiled.floors.get(rule.path) ?? 0
+    for (const { rule, points } of hits) {
+      const ofValue = compiled.valueFloors.get(rule.path)?.get(points) ?? 0
+      const lifted = Math.max(ofValue, compiled.floors.get(rule.path) ?? 0)
       if (lifted <= score) continue
       score = lifted
       floor = { signal: rule.path, score }

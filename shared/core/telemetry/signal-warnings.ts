@@ -18,7 +18,13 @@ import {
   type Signals,
   type SignalType,
 } from '#shared/core/signals/signal-definition.ts'
-import { findSignal, fullCatalog, hasType, signalCatalog, typeNames } from '#shared/core/signals/signals.ts'
+import {
+  findSignal,
+  fullCatalog,
+  hasType,
+  signalCatalog,
+  typeNames,
+} from '#shared/core/signals/signals.ts'
 import { isKnownValue, listValues } from '#shared/core/signals/vocabulary.ts'
 import { findNearest, toChangesMax, toPlain } from './warnings/nearest-name.ts'
 

@@ -82,6 +82,8 @@ export function checkSignature(
 const formTexts: Record<SignatureFormFault, string> = {
   missing: 'There is no signature. Send the header X-Service-Signature with every submission.',
   too_long: 'The header is far longer than a signature, which has 44 characters.',
+  several:
+    'The header was sent more than once. Send one signature: a proxy or a library of yours adds a second one.',
   whitespace:
     'There is white space around the signature, often a newline of the program that made it. Remove it.',
   quotes: 'The signature is in quotes. Send it without them.',

@@ -21,6 +21,7 @@ export type SignatureForm = {
 export type SignatureFormFault =
   | 'missing'
   | 'too_long'
+  | 'several'
   | 'whitespace'
   | 'quotes'
   | 'prefix'
@@ -37,6 +38,7 @@ const expected = 'base64 of 32 bytes expected'
 /** What to change, by fault. */
 const remedies: Record<Exclude<SignatureFormFault, 'missing'>, string> = {
   too_long: 'Send the signature alone.',
+  several: 'Send the header once: a proxy or a library of yours adds a second one.',
   whitespace: 'Remove the white space.',
   quotes: 'Remove the quotes.',
   prefix: 'Remove the prefix.',
@@ -70,6 +72,8 @@ export function readSignatureForm(header: string | undefined): SignatureForm {
   if (header.length > headerCharactersMax) {
     return toForm(`longer than ${headerCharactersMax} characters`, ['too_long'], null)
   }
+  // A header that is sent twice comes as one, with this between its values.
+  if (header.includes(', ')) return toForm('more than one value', ['several'], null)
   const said: string[] = []
   const faults: SignatureFormFault[] = []
   const note = (fault: SignatureFormFault, text: string) => {

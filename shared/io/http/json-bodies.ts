@@ -26,6 +26,8 @@ export function readBodies(app: FastifyInstance, budget: BodyBudget): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', (request, _payload, done) => {
     const bytesMax = request.routeOptions.bodyLimit
+    const coding = request.headers['content-encoding'] ?? 'identity'
+    if (coding.toLowerCase() !== 'identity') return done(unsupportedCoding)
     receiveBody(request.raw, { bytesMax, budget }, (body) => {
       if (typeof body === 'string') done(bodyFaults[body])
       else if (body.length === 0) done(null, undefined)
@@ -55,6 +57,11 @@ const bodyFaults: Record<BodyFault, Problem> = {
   ),
   framing: framingFaults.chunks.problem,
 }
+
+const unsupportedCoding = new Problem(
+  'unsupported_media_type',
+  'Send the body as it is, without a Content-Encoding.',
+)
 
 const unsupportedType = new Problem(
   'unsupported_media_type',

@@ -237,6 +237,8 @@ export function describeEvents(findRig: () => ApiRig): void {
         ['limit=1&limit=2', ['limit']],
         ['action=deny&min_score=101&from=soon', ['action', 'from', 'min_score']],
         ['signal=su_binary', ['signal']],
+        ['signal=root.su_binry', ['signal']],
+        ['signal=connection.no_such', ['signal']],
         ['flag=NO_SUCH', ['flag']],
         ['cursor=nonsense', ['cursor']],
       ] as const

@@ -135,6 +135,19 @@ it('a list entry is added once: a repeat does not add again what was removed sin
   expect([again.status, again.text]).toEqual([201, first.text])
   expect(again.headers['idempotent-replayed']).toBe('true')
   expect((await rig.call('/v1/di/lists', { key })).json()).toMatchObject({ total: 0 })
+  expect(first.json()).not.toHaveProperty('warnings')
+  const spaced = await rig.call('/v1/di/lists', {
+    key,
+    method: 'POST',
+    body: { ...body, id: 'p ' },
+  })
+  expect([spaced.status, spaced.json().warnings]).toEqual([
+    201,
+    [expect.stringContaining('white space')],
+  ])
+  const packed = { 'content-encoding': 'gzip' }
+  const refused = await rig.call('/v1/di/lists', { key, method: 'POST', body, headers: packed })
+  expect([refused.status, refused.json().code]).toEqual([415, 'unsupported_media_type'])
 })
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest()

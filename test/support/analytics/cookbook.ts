@@ -48,8 +48,15 @@ export async function renderCookbookPage(
 
 Questions of fraud teams, each answered by one query over the views of [analytics](ANALYTICS.md).
 Each query is a file in \`clickhouse/cookbook/\`. It takes \`tenant\`, \`from\` (inclusive) and \`to\`
-(exclusive) in UTC, and parameters of its own. The answers come from the simulated fleet:
+(exclusive) in UTC, and parameters of its own, as ClickHouse has them: \`param_\` and the name
+in the address. \`di cookbook run SLUG 1\` does the same. The answers come from the simulated fleet:
 ${size}, ${historyDays} days from ${wholeHistory.from.slice(0, 10)}, seed ${seed}.
+
+\`\`\`sh
+curl -u "$ANALYST_USER:$ANALYST_PASSWORD" \\
+  "$ANALYST_URL?param_tenant=acme&param_from=2026-07-01&param_to=2026-08-01" \\
+  --data-binary @clickhouse/cookbook/02-many-users-on-a-device.sql
+\`\`\`
 `
   const contents = answered
     .map(({ question: { question } }, at) => `${at + 1}. [${question}](#${at + 1})\n`)

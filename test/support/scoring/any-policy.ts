@@ -137,6 +137,13 @@ const anyFloor: fc.Arbitrary<Policy['floors'][number]> = fc.oneof(
   fc.record({ score: points, signals: somePaths, pastSoftLimit }),
   fc.record({
     score: points,
+    signals: fc.subarray(['tamper.pi_device_verdict', 'attestation.pi_device']),
+    values: fc.subarray(['MEETS_BASIC_INTEGRITY', 'MEETS_VIRTUAL_INTEGRITY', '(empty)'], {
+      minLength: 1,
+    }),
+  }),
+  fc.record({
+    score: points,
     // Few events have more than two of a hundred signals.
     signals: fc.array(fc.constantFrom(...allPaths), {
       minLength: 1,

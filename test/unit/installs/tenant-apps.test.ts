@@ -43,8 +43,8 @@ describe('an app of a tenant', () => {
     ['nine signers', { ...android, signers: Array(9).fill(digest) }, 'signers'],
     ['a SHA-1', { ...android, signers: ['ab'.repeat(20)] }, 'signers.0'],
     [
-      'a digest in base64',
-      { ...android, signers: [Buffer.alloc(32).toString('base64')] },
+      'a SHA-1 in base64',
+      { ...android, signers: [Buffer.alloc(20).toString('base64')] },
       'signers.0',
     ],
     ['colons in wrong places', { ...android, signers: [`abab:${'ab'.repeat(30)}`] }, 'signers.0'],
@@ -73,9 +73,11 @@ describe('an app of a tenant', () => {
     expect(JSON.stringify(parsed.error?.issues)).not.toContain(keys.decryption_key)
   })
 
-  it('has its signers once, in lower case and without colons', () => {
+  it('has its signers once, in lower case and without colons, however they were given', () => {
     const colons = digest.match(/../g)!.join(':').toUpperCase()
-    expect(toSigners([colons, digest])).toEqual([digest])
+    const base64 = Buffer.from(digest, 'hex').toString('base64')
+    expect(newAppSchema.safeParse({ ...android, signers: [base64] }).success).toBe(true)
+    expect(toSigners([colons, digest, base64])).toEqual([digest])
   })
 })
 

@@ -172,7 +172,7 @@ describe('required signals', () => {
     expect(scoreBy(policy, { root: { su_binary: false }, tamper: verdict }).score).toBe(0)
     expect(scoreBy(policy, { root: { brand_new: 1 }, tamper: verdict }).score).toBe(0)
     const empty = { root: { su_binary: false }, tamper: { pi_device_verdict: [] } }
-    expect(scoreBy(policy, empty).codes).toEqual({ ATTESTATION_FAILED: 45 })
+    expect(scoreBy(policy, empty).codes).toEqual({ ATTESTATION_FAILED: 35 })
   })
 
   it('add to what is found, up to 100, and floors still lift', () => {

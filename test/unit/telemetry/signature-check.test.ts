@@ -260,6 +260,14 @@ describe('the content of a 401', () => {
     }
   })
 
+  it('says of a header that was sent twice that it was', () => {
+    const { text, faults } = readSignatureForm(`${sign()}, ${sign()}`)
+    expect([text, faults]).toEqual([
+      'more than one value; base64 of 32 bytes expected',
+      ['several'],
+    ])
+  })
+
   it('is only the form, for any header', () => {
     expect(readSignatureForm(sign()).text).toBe('base64 of 32 bytes, as expected')
     for (const header of [sign(), sign(body, 'another secret'), undefined, '']) {

@@ -66,9 +66,10 @@ function toSummary(policy: Policy): Record<string, string> {
 function toFloors({ floors }: Policy): string {
   if (floors.length === 0) return 'none'
   return floors
-    .map(({ score, signals, need, pastSoftLimit }) => {
+    .map(({ score, signals, need, values = [], pastSoftLimit }) => {
+      const as = values.length === 0 ? '' : ` as ${toList(values)}`
       const past = pastSoftLimit === true ? ', past the limit of soft categories' : ''
-      return `${score} from ${need === 'all' ? 'all of ' : ''}${toList(signals)}${past}`
+      return `${score} from ${need === 'all' ? 'all of ' : ''}${toList(signals)}${as}${past}`
     })
     .join('\n')
 }

@@ -44,7 +44,7 @@ export const apps = group('apps', "a tenant's apps: evidence of a phone counts w
       ['--ios <bundle>', 'an app for iOS'],
       new Option(
         '--signer <sha256...>',
-        'Android: SHA-256 of the certificates that sign it, in hex, with colons or without',
+        'Android: SHA-256 of the certificates that sign it, in hex or base64',
       ),
       ['--team <id>', 'iOS: the ten characters of the team at Apple'],
       [

@@ -4013,6 +4013,7 @@ export interface paths {
                                             score: number;
                                             signals: string[];
                                             need?: "any" | "all";
+                                            values?: string[];
                                             pastSoftLimit?: boolean;
                                         }[];
                                         softCategories: ("root"
@@ -5310,6 +5311,7 @@ export interface paths {
                             expired: boolean;
                             created_at: string;
                             created_by: string;
+                            warnings?: string[];
                         };
                     };
                 };

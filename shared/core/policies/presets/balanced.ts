@@ -7,6 +7,7 @@ import type { Policy } from '#shared/core/policies/policy.ts'
 import { otherAppStores } from '#shared/core/signals/catalog/app-stores.ts'
 import { balancedAttestation } from './attestation.ts'
 import { connectionWeights } from './connection.ts'
+import { balancedFloors } from './floors.ts'
 
 export const balancedPolicy: Policy = {
   schema: 1,
@@ -278,88 +279,7 @@ export const balancedPolicy: Policy = {
   ],
   // Two independent critical signals of one category fill it.
   strongEvidence: { signals: 2 },
-  floors: [
-    {
-      score: 60,
-      signals: [
-        'root.root_hiding',
-        'debugger.xposed_detected',
-        'debugger.memdisk_mismatch',
-        'debugger.symbol_or_runtime_hook',
-        'debugger.callback_suppressed',
-        'tamper.code_integrity_failed',
-        'tamper.library_injected',
-        'tamper.pi_app_verdict',
-        'tamper.attestation_nonce_mismatch',
-        'tamper.attestation_failed',
-        'attestation.app_unknown',
-        'attestation.shared_key',
-        'attestation.pi_app',
-      ],
-    },
-    // Evidence that was made up: an unlocked phone has at least its key in hardware.
-    {
-      score: 45,
-      signals: ['attestation.rejected', 'attestation.hardware_backed'],
-      need: 'all',
-    },
-    // BLOCK by a single signal: Frida, native hooks and a repackaged app. An open Frida port or a
-    // thread with its name is not enough. An app with another name is as repackaged as one with
-    // another signature.
-    {
-      score: 80,
-      signals: [
-        'debugger.frida_detected',
-        'debugger.frida_maps',
-        'debugger.frida_dbus_reply',
-        'debugger.native_hooks',
-        'tamper.signature_mismatch',
-        'tamper.package_name_mismatch',
-        'tamper.bundle_id_mismatch',
-      ],
-    },
-    // The service saw itself that no SDK made the request.
-    { score: 80, signals: ['network.forged_request'], pastSoftLimit: true },
-    // A trojan that acts for its user: malware draws over the app and presses its buttons.
-    {
-      score: 80,
-      signals: [
-        'ecosystem.malware_detected',
-        'ecosystem.overlay_or_interfering_apps',
-        'debugger.accessibility_abuse',
-      ],
-      need: 'all',
-    },
-    // One sign of what a person should look at, and few honest people have it while they pay.
-    // Google vouches for no part of a device below its device verdict.
-    {
-      score: 45,
-      signals: [
-        'ecosystem.malware_detected',
-        'ecosystem.remote_control_active',
-        'debugger.frida_port_open',
-        'tamper.pi_device_verdict',
-        'attestation.pi_device',
-      ],
-    },
-    // A false place whose requests leave by a data centre.
-    ...['network.datacenter_ip', 'connection.hosting'].map((path) => ({
-      score: 45,
-      signals: ['ecosystem.location_spoofed', path],
-      need: 'all' as const,
-    })),
-    // The usual scam: a caller sees or steers the screen. Each alone is what many people do.
-    ...['screen_mirrored', 'screen_recording'].map((name) => ({
-      score: 45,
-      signals: [`ecosystem.${name}`, 'ecosystem.active_call'],
-      need: 'all' as const,
-    })),
-    ...['tamper.pi_app_access_risk', 'attestation.app_access_risk'].map((path) => ({
-      score: 45,
-      signals: [path, 'ecosystem.active_call'],
-      need: 'all' as const,
-    })),
-  ],
+  floors: balancedFloors,
   // Posture, network and address describe a device's surroundings, not an attack on the app: their
   // points together stay one below BLOCK.
   softCategories: ['ecosystem', 'network', 'connection'],

@@ -232,6 +232,9 @@ function listFloors(compiled: CompiledPolicy, terms: readonly CategoryTerms[]) {
   for (const [path, name] of names) {
     const floor = compiled.floors.get(path) ?? 0
     if (floor > 0) add(floor, `${name} > 0`)
+    for (const [points, score] of compiled.valueFloors.get(path) ?? []) {
+      if (score > 0) add(score, `${name} = ${points}`)
+    }
   }
   for (const { score, signals } of compiled.jointFloors) {
     if (score === 0 || !signals.every((path) => names.has(path))) continue

@@ -13,16 +13,16 @@ import { parseAddress } from '#shared/core/network/address.ts'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { actions } from '#shared/core/scoring/score.ts'
 import { categories, platforms, type Signals } from '#shared/core/signals/signal-definition.ts'
+import type { ClientAddress } from '#shared/core/tenants/client-address.ts'
 import { measureScoreMismatch } from '#shared/core/velocity/score-mismatch.ts'
 import { type Install, readInstall } from '../install.ts'
 import { findPlaceholderIds, isPlaceholderId } from '../placeholder-ids.ts'
-import type { ClientAddress } from '#shared/core/tenants/client-address.ts'
 import type { SignalWarning } from '../signal-warnings.ts'
 import { isObject, readClientAction, readClientScore, type Telemetry } from '../submission.ts'
 import { findUnknownSignals, unknownSignalsMax } from '../unknown-signals.ts'
-import { findUnusual } from '../unusual-ids.ts'
 import { traitSizes, traitTexts, warnOfDevice } from './device-warnings.ts'
 import { findNearest, toChangesMax, toPlain } from './nearest-name.ts'
+import { findUnusual } from './unusual-ids.ts'
 
 /** What the answer says of the submission. */
 export type Judged = {

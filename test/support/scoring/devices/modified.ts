@@ -28,7 +28,7 @@ AARAA android | engineering build | A test device of a maker.
   | root.eng_build root.test_keys root.dangerous_props
 ARRRR android | basic verdict alone | Google knows only that it is Android.
   | tamper.pi_device_verdict=["MEETS_BASIC_INTEGRITY"]
-ARRRR android | no verdict at all | Google finds nothing to vouch for.
+AARAA android | no verdict at all | Google finds nothing to vouch for, or evaluated nothing.
   | tamper.pi_device_verdict=[]
 ARBBR android | rooted enthusiast | Root is a risk, and most who have it are honest.
   | root.su_binary root.bootloader_unlocked

@@ -288,3 +288,36 @@ describe('all warnings', () => {
     expect(read).toBeLessThanOrEqual(warningNamesMax + 2)
   })
 })
+
+describe('what is taken and is probably a slip', () => {
+  it.each<[string, Change, string]>([
+    ['a device with a space', { device_id: 'pixel-1 ' }, 'device_id'],
+    ['a session with an invisible mark', { session_id: 'launch\u200b3' }, 'session_id'],
+    ['a user with capital letters', { user_id: 'Ada@example.com' }, 'user_id'],
+    ['a share for a score', scorer({ rasp_score: 0.73 }), 'scorer.rasp_score'],
+  ])('%s', (_, change, path) => {
+    expect(warn(change).map((one) => one.path)).toEqual([`$.${path}`])
+  })
+
+  it('is an address that the tenant does not take', () => {
+    const body = { ...right, client_ip: '8.8.8.8' } as Telemetry
+    const ask = (clientAddress: 'connection' | 'body') =>
+      findEnvelopeWarnings(body, { raspScore: 0, receivedAtMs, clientAddress })
+    expect(ask('body')).toEqual([])
+    expect(ask('connection').map(({ path }) => path)).toEqual(['$.client_ip'])
+  })
+
+  it('is a detected signal of another platform', () => {
+    const body = (platform: string, value: boolean) =>
+      ({
+        ...right,
+        ...meta({ platform }),
+        signals: { ...right.signals, root: { magisk_detected: value } },
+      }) as unknown as Telemetry
+    const told = (platform: string, value: boolean) =>
+      findWarnings(body(platform, value), { raspScore: null, receivedAtMs }).map(({ code }) => code)
+    expect(told('ios', true)).toEqual(['other_platform'])
+    expect(told('ios', false)).toEqual([])
+    expect(told('android', true)).toEqual([])
+  })
+})
