@@ -4,6 +4,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { deviceSchema } from '#shared/core/http/api-schemas.ts'
 import { eventPageSchema } from '#shared/core/http/event-schemas.ts'
+import { balancedPolicy } from '#shared/core/policies/presets/balanced.ts'
 import { toAnalyticsDatabase } from '#shared/io/analytics/analytics-database.ts'
 import { createEventCountStore } from '#shared/io/analytics/event-count-store.ts'
 import { createEventListStore } from '#shared/io/telemetry/event-list-store.ts'
@@ -229,6 +230,31 @@ export function describeEvents(findRig: () => ApiRig): void {
       ])
     })
 
+    test('reject a signal that no event, catalog or policy has, and name the nearest', async () => {
+      const { postgres } = findRig()
+      const signals = { 'root.own_check': { type: 'boolean' } }
+      const document = JSON.stringify({ ...balancedPolicy, signals })
+      await postgres.query(
+        `with document as (
+           insert into policy_documents (policy_hash, document, text)
+           values ('declares', $1::text::jsonb, $1) returning policy_hash)
+         update tenant_policies set policy_hash = document.policy_hash from document
+         where tenant_id = $2`,
+        [document, tenantIds[0]],
+      )
+      const ask = (signal: string) =>
+        findRig().call(`/v1/di/events?signal=${signal}`, { key: keys[0]! })
+      const refused = await ask('root.su_binry')
+      expect(refused.status, refused.text).toBe(400)
+      expect(refused.json()).toMatchObject({
+        errors: [{ path: 'signal', message: expect.stringContaining('root.su_binary') }],
+      })
+      for (const known of ['root.own_check', 'root.apatch_detected', 'connection.tor']) {
+        expect([known, (await ask(known)).status]).toEqual([known, 200])
+      }
+      expect((await ask('connection.no_such')).status).toBe(400)
+    })
+
     test('reject a query with faults, and name each', async () => {
       const of400 = [
         ['colour=red', ['colour']],
@@ -237,8 +263,6 @@ export function describeEvents(findRig: () => ApiRig): void {
         ['limit=1&limit=2', ['limit']],
         ['action=deny&min_score=101&from=soon', ['action', 'from', 'min_score']],
         ['signal=su_binary', ['signal']],
-        ['signal=root.su_binry', ['signal']],
-        ['signal=connection.no_such', ['signal']],
         ['flag=NO_SUCH', ['flag']],
         ['cursor=nonsense', ['cursor']],
       ] as const
