@@ -5,7 +5,11 @@
 import { parentPort } from 'node:worker_threads'
 import type { AttestedApp } from '#shared/core/attestation/apps.ts'
 import { type PlayKeyTexts, readPlayKeys } from '#shared/core/attestation/play-keys.ts'
-import { decodeEvidence, type Evidence } from '#shared/core/attestation/recognize.ts'
+import {
+  decodeEvidence,
+  type Evidence,
+  findUnreadable,
+} from '#shared/core/attestation/recognize.ts'
 import type { AttestationRoots } from '#shared/core/attestation/roots.ts'
 import { checkEvidence } from '#shared/core/installs/check-evidence.ts'
 import {
@@ -45,7 +49,7 @@ export async function runJob(job: EvidenceJob): Promise<VerifiedEvidence> {
       nowMs,
     },
   )
-  return toVerifiedEvidence(check)
+  return { ...toVerifiedEvidence(check), unreadable: findUnreadable(evidence, check.reason) }
 }
 
 parentPort?.postMessage('ready' satisfies EvidenceAnswer)

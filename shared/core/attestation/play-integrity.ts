@@ -28,39 +28,53 @@ export type PlayIntegrityInput = {
   nowMs: number
 }
 
-const texts = z.array(z.string().max(256)).max(64).optional()
-const label = z.string().max(256).optional()
+const text = z.string().max(256)
 
-/** What is read of a verdict. Every part but the request can be missing where Google is unsure. */
+/** What names neither request nor app: of another form it counts as left out. */
+const lenient = <T extends z.ZodType>(schema: T) => schema.optional().catch(undefined)
+const label = lenient(text)
+const labels = lenient(
+  z
+    .array(z.unknown())
+    .max(64)
+    .transform((values) => values.filter((value) => text.safeParse(value).success) as string[]),
+)
+
+/**
+ * What is read of a verdict. Every part but the request can be missing where Google is unsure, and
+ * null is as good as missing.
+ */
 const verdictSchema = z.looseObject({
   requestDetails: z.looseObject({
     requestPackageName: z.string().max(256),
-    nonce: z.string().max(1_024).optional(),
-    requestHash: z.string().max(1_024).optional(),
+    nonce: z.string().max(1_024).nullish(),
+    requestHash: z.unknown().optional(),
     timestampMillis: z.union([z.string().regex(/^\d{1,15}$/), z.int().nonnegative()]),
   }),
   appIntegrity: z
     .looseObject({
       appRecognitionVerdict: label,
-      packageName: label,
-      certificateSha256Digest: texts,
-      versionCode: z.union([z.string().max(32), z.number()]).optional(),
+      packageName: text.nullish(),
+      certificateSha256Digest: z.array(text).max(64).nullish(),
+      versionCode: lenient(z.union([z.string().max(32), z.number()])),
     })
-    .optional(),
-  deviceIntegrity: z
-    .looseObject({
-      deviceRecognitionVerdict: texts,
-      deviceAttributes: z.looseObject({ sdkVersion: z.number().optional() }).optional(),
-      recentDeviceActivity: z.looseObject({ deviceActivityLevel: label }).optional(),
-    })
-    .optional(),
-  accountDetails: z.looseObject({ appLicensingVerdict: label }).optional(),
-  environmentDetails: z
-    .looseObject({
+    .nullish(),
+  deviceIntegrity: lenient(
+    z.looseObject({
+      deviceRecognitionVerdict: labels,
+      deviceAttributes: lenient(
+        z.looseObject({ sdkVersion: lenient(z.union([z.string().max(32), z.number()])) }),
+      ),
+      recentDeviceActivity: lenient(z.looseObject({ deviceActivityLevel: label })),
+    }),
+  ),
+  accountDetails: lenient(z.looseObject({ appLicensingVerdict: label })),
+  environmentDetails: lenient(
+    z.looseObject({
       playProtectVerdict: label,
-      appAccessRiskVerdict: z.looseObject({ appsDetected: texts }).optional(),
-    })
-    .optional(),
+      appAccessRiskVerdict: lenient(z.looseObject({ appsDetected: labels })),
+    }),
+  ),
 })
 
 type Verdict = z.infer<typeof verdictSchema>
@@ -201,8 +215,8 @@ function checkNonce({ requestDetails }: Verdict, { nonce }: PlayIntegrityInput, 
     'nonce',
     () => {
       const given = requestDetails.nonce
-      if (given === undefined) {
-        const isStandard = requestDetails.requestHash !== undefined
+      if (typeof given !== 'string') {
+        const isStandard = typeof requestDetails.requestHash === 'string'
         throw new Refusal(isStandard ? 'standard_request' : 'challenge_mismatch', 'no nonce')
       }
       if (nonce === null) return
@@ -215,8 +229,8 @@ function checkNonce({ requestDetails }: Verdict, { nonce }: PlayIntegrityInput, 
 
 function checkPackage({ requestDetails, appIntegrity }: Verdict, log: StepLog): void {
   const { requestPackageName: requested } = requestDetails
-  const recognized = appIntegrity?.packageName
-  log.judge('package', recognized === undefined || recognized === requested, 'package_mismatch', {
+  const recognized = appIntegrity?.packageName ?? requested
+  log.judge('package', recognized === requested, 'package_mismatch', {
     held: requested,
     failed: `asked by ${requested}, recognized as ${recognized}`,
   })
@@ -240,15 +254,15 @@ function checkApp(
   log: StepLog,
 ): void {
   const { requestPackageName: name } = requestDetails
-  const digests = appIntegrity?.certificateSha256Digest
+  const digests = appIntegrity?.certificateSha256Digest ?? null
   log.attempt(
     'app',
     () => {
       const isListed = apps.some(({ platform, id }) => platform === 'android' && id === name)
-      if (digests === undefined && isListed) return name
+      if (digests === null && isListed) return name
       return findAndroidApp(apps, [name], (digests ?? []).map(toDigest)).id
     },
-    (id) => (digests === undefined ? `${id}; Google names no signer` : id),
+    (id) => (digests === null ? `${id}; Google names no signer` : id),
   )
 }
 

@@ -116,10 +116,6 @@ export const attestationReasons = {
     meaning: 'The phone was started without a check of its system.',
     advice: 'Expect it of rooted phones.',
   },
-  patch_level_invalid: {
-    meaning: 'A security patch level is no month of a calendar.',
-    advice: 'Report the model of the phone.',
-  },
 
   // What Apple says of the key.
   key_id_mismatch: {
@@ -185,5 +181,18 @@ export class Refusal extends Error {
     super(detail)
     this.name = 'Refusal'
     this.reason = reason
+  }
+}
+
+/**
+ * Reads what no decision needs: an odd value there says nothing of the phone.
+ * @returns undefined where `read` refuses it
+ */
+export function readOptional<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof Refusal) return undefined
+    throw error
   }
 }

@@ -12,6 +12,7 @@ import {
   playLabelCharactersMax,
   playLabelsMax,
 } from '#shared/core/base/limits/attestation.ts'
+import type { ProblemDetail } from '#shared/core/http/problem.ts'
 import type { CategorySignals } from '#shared/core/signals/signal-definition.ts'
 import type { InstallProvider } from './registration.ts'
 
@@ -20,6 +21,8 @@ export type VerifiedEvidence = {
   verdict: 'verified' | 'rejected' | 'none'
   /** A code of `reasons.ts`; null unless rejected. */
   reason: string | null
+  /** The member of the registration that cannot be read; null when all can. */
+  unreadable: ProblemDetail | null
   level: AttestationLevel
   /** SubjectPublicKeyInfo in base64; null without a key that was proven to be of this request. */
   publicKey: string | null
@@ -41,6 +44,7 @@ export const noEvidence: VerifiedEvidence = {
   provider: 'none',
   verdict: 'none',
   reason: null,
+  unreadable: null,
   level: 'none',
   publicKey: null,
   issuers: [],
@@ -93,6 +97,7 @@ export function toVerifiedEvidence(check: AttestationCheck): VerifiedEvidence {
     provider,
     verdict,
     reason,
+    unreadable: null,
     level,
     publicKey: proven && typeof facts.public_key === 'string' ? facts.public_key : null,
     issuers: certificates.map(hashIssuer),

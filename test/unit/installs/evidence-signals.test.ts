@@ -53,6 +53,7 @@ describe('server signals of evidence', () => {
       provider: 'key_attestation',
       verdict: 'verified',
       reason: null,
+      unreadable: null,
       level: 'hardware',
       publicKey: expect.stringMatching(/^MFkw/),
       issuers: [expect.stringMatching(/^[\w-]{22}$/), expect.stringMatching(/^[\w-]{22}$/)],
