@@ -229,6 +229,11 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
     about: 'The address is in another country than the phone’s SIM or time zone.',
     clause: 'connects from another country than its SIM or time zone says',
   },
+  WEIGHED_ORIGIN: {
+    name: 'Weighed origin',
+    about: 'The policy weighs the country or the network operator of the address.',
+    clause: 'connects from a country or an operator that the policy weighs',
+  },
   REQUEST_FORGED: {
     name: 'Forged request',
     about: 'The request was not made by a genuine SDK.',
