@@ -23,6 +23,8 @@ export type VerifiedEvidence = {
   reason: string | null
   /** The member of the registration that cannot be read; null when all can. */
   unreadable: ProblemDetail | null
+  /** The platform signed it for this request, whatever it says: see `isProven`. */
+  proven: boolean
   level: AttestationLevel
   /** SubjectPublicKeyInfo in base64; null without a key that was proven to be of this request. */
   publicKey: string | null
@@ -45,6 +47,7 @@ export const noEvidence: VerifiedEvidence = {
   verdict: 'none',
   reason: null,
   unreadable: null,
+  proven: false,
   level: 'none',
   publicKey: null,
   issuers: [],
@@ -98,6 +101,7 @@ export function toVerifiedEvidence(check: AttestationCheck): VerifiedEvidence {
     verdict,
     reason,
     unreadable: null,
+    proven,
     level,
     publicKey: proven && typeof facts.public_key === 'string' ? facts.public_key : null,
     issuers: certificates.map(hashIssuer),

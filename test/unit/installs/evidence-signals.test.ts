@@ -54,6 +54,7 @@ describe('server signals of evidence', () => {
       verdict: 'verified',
       reason: null,
       unreadable: null,
+      proven: true,
       level: 'hardware',
       publicKey: expect.stringMatching(/^MFkw/),
       issuers: [expect.stringMatching(/^[\w-]{22}$/), expect.stringMatching(/^[\w-]{22}$/)],
