@@ -76,7 +76,13 @@ export type {
   Signals,
   Telemetry,
 } from './telemetry.ts'
-export type { VerdictKey, VerdictKeySet, VerdictKeySource } from './verdicts/verdict-keys.ts'
+export {
+  type VerdictKey,
+  type VerdictKeySet,
+  type VerdictKeySource,
+  type VerdictKeysStatus,
+  verdictKeysStatus,
+} from './verdicts/verdict-keys.ts'
 export type { Verdict } from './verdicts/verdict-token.ts'
 export type { VerifyVerdictOptions } from './verdicts/verify-verdict.ts'
 export type { VerifyOptions, WebhookDelivery, WebhookHeaders } from './webhook-check.ts'
