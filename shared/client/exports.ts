@@ -45,6 +45,7 @@ export { fromFields } from './mappings/platform-signals.ts'
 export {
   type ExpectedRequest,
   fromPlayIntegrity,
+  type PlayIntegrityAnswer,
   type PlayIntegrityPayload,
 } from './mappings/play-integrity.ts'
 export { fromRootBeer, type RootBeerReport } from './mappings/rootbeer.ts'
