@@ -24,6 +24,7 @@ export type EvidenceJob = {
   /** The bytes of the challenge, or of the nonce. */
   challenge: Uint8Array
   apps: readonly AttestedApp[]
+  environment: 'live' | 'sandbox'
   /** Of the app that a Play token is said to be of. */
   playKeys: PlayKeyTexts | null
   roots: AttestationRoots
@@ -37,12 +38,13 @@ export type EvidenceAnswer = { id: number; verified: VerifiedEvidence } | 'ready
 
 /** @throws only by a defect: what was sent is at worst rejected */
 export async function runJob(job: EvidenceJob): Promise<VerifiedEvidence> {
-  const { evidence, challenge, apps, playKeys, roots, revoked, nowMs } = job
+  const { evidence, challenge, apps, environment, playKeys, roots, revoked, nowMs } = job
   const check = await checkEvidence(
     decodeEvidence(evidence),
     { challenge },
     {
       apps,
+      environment,
       playKeys: playKeys === null ? null : readPlayKeys(playKeys),
       statusList: revoked === null ? null : toStatusList(openSerials(revoked)),
       roots,

@@ -25,6 +25,8 @@ export type PlayIntegrityInput = {
   nonce: Uint8Array | null
   /** Null reports the app and does not judge it. */
   apps: readonly AttestedApp[] | null
+  /** Of the tenant: testing responses count in a sandbox alone. Null reports them. */
+  environment: 'live' | 'sandbox' | null
   nowMs: number
 }
 
@@ -69,6 +71,7 @@ const verdictSchema = z.looseObject({
     }),
   ),
   accountDetails: lenient(z.looseObject({ appLicensingVerdict: label })),
+  testingDetails: z.unknown().optional(),
   environmentDetails: lenient(
     z.looseObject({
       playProtectVerdict: label,
@@ -92,8 +95,9 @@ export async function checkPlayIntegrity(input: PlayIntegrityInput): Promise<Att
   checkNonce(verdict, input, log)
   checkPackage(verdict, log)
   checkAge(verdict, input.nowMs, log)
+  checkTesting(verdict, input, log)
   if (input.apps !== null) checkApp(verdict, input.apps, log)
-  const isForThis = !log.hasFailed(['nonce', 'package', 'age'])
+  const isForThis = !log.hasFailed(['nonce', 'package', 'age', 'testing'])
   return log.end(facts, isForThis ? toLevel(verdict) : 'none')
 }
 
@@ -186,6 +190,15 @@ function readVerdict(payload: Uint8Array): Verdict {
   throw new Refusal('malformed', `${path || 'the verdict'} is missing or of another form`)
 }
 
+/**
+ * Whether someone chose the verdict in the Play Console, for a tester's account: Google says
+ * nothing of the phone then. What is there in another form counts as such, too.
+ */
+function isTesting({ testingDetails: details }: Verdict): boolean {
+  if (details === undefined || details === null) return false
+  return (details as { isTestingResponse?: unknown }).isTestingResponse !== false
+}
+
 const toIssuedMs = ({ requestDetails }: Verdict): number => Number(requestDetails.timestampMillis)
 
 function toFacts(verdict: Verdict): Record<string, unknown> {
@@ -195,6 +208,7 @@ function toFacts(verdict: Verdict): Record<string, unknown> {
     package: requestDetails.requestPackageName,
     nonce: requestDetails.nonce ?? null,
     issued_at: toIssuedMs(verdict),
+    is_testing: isTesting(verdict),
     app_recognition: appIntegrity?.appRecognitionVerdict ?? null,
     app_version: appIntegrity?.versionCode ?? null,
     signers: (appIntegrity?.certificateSha256Digest ?? []).map(toDigest).map(toBase64),
@@ -245,6 +259,15 @@ function checkAge(verdict: Verdict, nowMs: number, log: StepLog): void {
     isAhead ? 'token_from_future' : 'token_too_old',
     { held: `${Math.round(ageMs / 1_000)} s`, failed: `${Math.round(ageMs / 1_000)} s` },
   )
+}
+
+/** Verdicts of one's own choice are for trying an app out, where nothing depends on them. */
+function checkTesting(verdict: Verdict, { environment }: PlayIntegrityInput, log: StepLog): void {
+  const held = isTesting(verdict) ? 'a testing response' : 'a verdict of Google’s'
+  log.judge('testing', !isTesting(verdict) || environment !== 'live', 'testing_response', {
+    held: environment === null ? `${held}; not judged` : held,
+    failed: 'the verdict was chosen in the Play Console',
+  })
 }
 
 /** Signers are missing where Google did not evaluate the app: then the package decides. */

@@ -157,6 +157,11 @@ export const attestationReasons = {
     meaning: 'The token is from the future.',
     advice: 'Look whether the clock of this server is right.',
   },
+  testing_response: {
+    meaning:
+      'The verdict was chosen in the Play Console for a tester; it says nothing of the phone.',
+    advice: 'Remove the tester’s response there, or test with a sandbox tenant.',
+  },
   package_mismatch: {
     meaning: 'The token names two different packages.',
     advice: 'Treat it as a forgery.',

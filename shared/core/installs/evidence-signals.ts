@@ -157,7 +157,12 @@ function toFactSignals(check: AttestationCheck): CategorySignals {
     case 'app_attest':
       return { ...app, ...flag('debug_build', facts.environment === 'development') }
     case 'play_integrity':
-      return { ...app, ...toPlaySignals(facts) }
+      return {
+        ...app,
+        ...flag('debug_build', facts.is_testing === true),
+        // Where someone chose the verdict, it says nothing of phone, app and account.
+        ...(hasFailed(check, 'testing') ? {} : toPlaySignals(facts)),
+      }
   }
 }
 

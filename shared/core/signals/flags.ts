@@ -113,6 +113,11 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
     about: 'The platform’s attestation failed or was refused.',
     clause: 'failed the platform’s attestation',
   },
+  TEST_EVIDENCE: {
+    name: 'Test evidence',
+    about: 'The evidence is of a development environment, or its verdict was chosen for a test.',
+    clause: 'sent evidence that is made for tests',
+  },
   ATTESTATION_MISSING: {
     name: 'Attestation missing',
     about: 'The event has no valid proof of the install that sent it.',

@@ -59,6 +59,7 @@ export const vectorSteps: Record<VectorKind, Record<string, readonly Reason[]>> 
     nonce: ['challenge_mismatch', 'standard_request'],
     package: ['package_mismatch'],
     age: ['token_too_old', 'token_from_future'],
+    testing: ['testing_response'],
     app,
   },
 }

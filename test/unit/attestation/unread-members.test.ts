@@ -22,6 +22,7 @@ const verify = (evidence: Evidence) =>
   runJob({
     evidence,
     challenge,
+    environment: 'live',
     apps: [androidApp, { ...appleApp, allowsDevelopment: false }],
     playKeys,
     roots: testRoots,

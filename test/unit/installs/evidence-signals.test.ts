@@ -137,6 +137,18 @@ describe('server signals of evidence', () => {
     expect(issuers).toEqual([])
   })
 
+  it('says of a testing response of Play that it is one, and takes it in a sandbox alone', async () => {
+    const inSandbox = await verify('play: a testing response, in a sandbox')
+    expect(inSandbox.signals).toMatchObject({
+      verified: true,
+      debug_build: true,
+      pi_licensing: 'LICENSED',
+    })
+    const live = await verify('play: a testing response')
+    expect(live.signals).toEqual({ rejected: true, debug_build: true })
+    expect(live).toMatchObject({ level: 'none', reason: 'testing_response' })
+  })
+
   it('gives no one of the vectors a credit that its verdict does not have', async () => {
     for (const vector of file.vectors.filter(({ kind }) => kind !== 'assertion')) {
       const { signals, verdict, level } = toVerifiedEvidence(await checkVector(file, vector))

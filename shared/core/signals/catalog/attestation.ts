@@ -110,11 +110,11 @@ export const attestationSignals = {
     type: 'boolean',
     platforms: ['android', 'ios'],
     grade: 'medium',
-    flag: 'ATTESTATION_FAILED',
+    flag: 'TEST_EVIDENCE',
     description:
-      'The evidence is of the development environment or of a debug build. Hits the developers ' +
-      'and testers of the app.',
-    sources: ['App Attest', 'Key Attestation'],
+      'The evidence is of the development environment, of a debug build, or a testing response of ' +
+      'Play Integrity. Hits the developers and testers of the app.',
+    sources: ['App Attest', 'Key Attestation', 'Play Integrity'],
   },
   bootloader_unlocked: {
     type: 'boolean',
