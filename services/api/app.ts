@@ -158,6 +158,8 @@ export async function createApiApp(
       readVerdictKeys: createVerdictKeyReader({
         ...deps,
         readKeys: timed('verdict_keys', deps.readVerdictKeys),
+        onFailed: (error) =>
+          log.warn({ err: error }, 'the verdict keys cannot be read: the last ones count'),
       }),
       takeCallOf: createAddressLimit(deps.monotonicMs, metrics),
     })

@@ -2,6 +2,8 @@
  * What an accepted submission is answered: the score and, by the tenant's setting, why; and the
  * verdict token that it asked for.
  */
+import { warningsMax } from '#shared/core/base/limits/telemetry.ts'
+import type { EventEvidence } from '#shared/core/installs/event-evidence.ts'
 import type { Score } from '#shared/core/scoring/score.ts'
 import { sandboxForced } from '#shared/core/telemetry/sandbox.ts'
 import type { SignalWarning } from '#shared/core/telemetry/signal-warnings.ts'
@@ -19,6 +21,8 @@ export type AcceptedFacts = {
   score: Score
   receivedAtMs: number
   attestation: VerdictAttestation
+  /** What came in `X-Service-Attestation`; null without it. */
+  evidence: EventEvidence | null
 }
 
 /** @returns null when the submission asks for no verdict */
@@ -75,10 +79,18 @@ export const escapeNonAscii = (json: string): string =>
 
 function findSandboxWarnings(
   telemetry: Telemetry,
-  { tenant, score, receivedAtMs }: { tenant: Tenant; score: Score; receivedAtMs: number },
+  { tenant, score, receivedAtMs, evidence }: AcceptedFacts,
 ): SignalWarning[] {
   const isForced = score.reasons.some(({ code }) => code === sandboxForced)
   const raspScore = isForced || hasServerEvidence(score.reasons) ? null : score.score
   const { clientAddress, policy } = tenant
-  return findWarnings(telemetry, { raspScore, receivedAtMs, clientAddress }, policy ?? {})
+  const found = findWarnings(telemetry, { raspScore, receivedAtMs, clientAddress }, policy ?? {})
+  return [...findEvidenceWarnings(evidence), ...found].slice(0, warningsMax)
+}
+
+/** Evidence that counts as none is accepted, and a mistake of whoever wrote the app. */
+function findEvidenceWarnings(evidence: EventEvidence | null): SignalWarning[] {
+  if (evidence === null || evidence.proven || evidence.verdict !== 'rejected') return []
+  const message = `counts as none: ${evidence.reason}; REASONS.md says what to do`
+  return [{ path: 'X-Service-Attestation', code: 'evidence_rejected', message, nearest: null }]
 }

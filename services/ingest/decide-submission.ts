@@ -231,7 +231,8 @@ export function decideVerified(body: Buffer, given: DecideFacts): Acceptance | R
     sender,
     tenant,
     issueVerdict: deps.issueVerdict,
-    attestation: toAttestation(sender, serverSignals),
+    attestation: toAttestation(sender, serverSignals, given.evidence ?? null),
+    evidence: given.evidence ?? null,
     score,
     serverSignals,
     measured,
@@ -317,12 +318,20 @@ type EventFacts = AcceptedFacts & {
   rateLimit: RateLimitFields | null
 }
 
-/** What a verdict token says of the install: what holds for this event. */
-function toAttestation({ install }: Sender, { attestation }: ServerSignals): VerdictAttestation {
+/**
+ * What a verdict token says of the install: what holds for this request. A token is no part of the
+ * event that is stored, so evidence that nothing stands behind takes its credit too.
+ */
+function toAttestation(
+  { install }: Sender,
+  { attestation }: ServerSignals,
+  evidence: EventEvidence | null,
+): VerdictAttestation {
   if (install === null) return noAttestation
   const { p: provider, v: verdict, l: level, f: found } = install.facts
   // The event's own evidence failed, or a certificate was revoked since.
-  const isLost = found.verified === true && attestation?.verified !== true
+  const isLost =
+    found.verified === true && (attestation?.verified !== true || evidence?.verdict === 'rejected')
   return isLost ? { provider, verdict: 'rejected', level: 'none' } : { provider, verdict, level }
 }
 

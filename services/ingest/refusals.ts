@@ -27,6 +27,7 @@ export type RefusalReason =
   | 'registrations'
   | 'challenge'
   | 'evidence'
+  | 'evidence_form'
   | 'root_missing'
   | 'body'
   | 'lease'
@@ -133,6 +134,19 @@ export const refusals = {
         'it. Send the event of an install alone.',
       { errors: [{ path: 'X-Service-Install', message: 'must not be sent with a batch' }] },
     ),
+  ),
+  evidenceForm: refuse(
+    'evidence_form',
+    new Problem('malformed_request', 'X-Service-Attestation cannot be read.', {
+      errors: [
+        {
+          path: 'X-Service-Attestation',
+          message:
+            'must be base64 of a signature or of an assertion over the body, or a Play Integrity ' +
+            'token, as it is',
+        },
+      ],
+    }),
   ),
   lease: unavailable('lease', 'Credentials cannot be confirmed as current at the moment.'),
   notSynced: unavailable('not_synced', 'Not all credentials are known at the moment.'),

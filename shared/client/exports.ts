@@ -45,6 +45,7 @@ export { fromFields } from './mappings/platform-signals.ts'
 export {
   type ExpectedRequest,
   fromPlayIntegrity,
+  type PlayIntegrityAnswer,
   type PlayIntegrityPayload,
 } from './mappings/play-integrity.ts'
 export { fromRootBeer, type RootBeerReport } from './mappings/rootbeer.ts'
@@ -76,7 +77,13 @@ export type {
   Signals,
   Telemetry,
 } from './telemetry.ts'
-export type { VerdictKey, VerdictKeySet, VerdictKeySource } from './verdicts/verdict-keys.ts'
+export {
+  type VerdictKey,
+  type VerdictKeySet,
+  type VerdictKeySource,
+  type VerdictKeysStatus,
+  verdictKeysStatus,
+} from './verdicts/verdict-keys.ts'
 export type { Verdict } from './verdicts/verdict-token.ts'
 export type { VerifyVerdictOptions } from './verdicts/verify-verdict.ts'
 export type { VerifyOptions, WebhookDelivery, WebhookHeaders } from './webhook-check.ts'

@@ -3,7 +3,13 @@
  * process has no Postgres the last answer counts for some minutes. A console that has it may rotate
  * the keys meanwhile, so a new key signs only once such answers have expired.
  */
-import { verdictKeysReadEveryMs, verdictKeysStaleMsMax } from '#shared/core/base/limits/rest-api.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createKept } from '#shared/core/base/kept-value.ts'
+import {
+  verdictKeysReadEveryMs,
+  verdictKeysStaleMsMax,
+  verdictKeysWaitMs,
+} from '#shared/core/base/limits/rest-api.ts'
 import type { VerdictKeySet } from '#shared/core/verdicts/verdict-keys.ts'
 
 type ReaderDeps = {
@@ -12,34 +18,27 @@ type ReaderDeps = {
   /** The wall clock, and one that never goes back. */
   nowMs: () => number
   monotonicMs: () => number
+  /** Called once for each read that fails. */
+  onFailed?: (error: unknown) => void
+  pause?: (ms: number) => Promise<unknown>
 }
 
 /** @returns a function that throws what `readKeys` throws when it knows no keys */
 export function createVerdictKeyReader(deps: ReaderDeps): () => Promise<VerdictKeySet> {
-  const { readKeys, nowMs, monotonicMs } = deps
-  let known: { keys: VerdictKeySet; atMs: number } | null = null
-  let reading: Promise<VerdictKeySet> | null = null
-  const read = async () => {
-    const atMs = monotonicMs()
-    try {
-      const keys = await readKeys(nowMs())
-      known = { keys, atMs }
-      return keys
-    } catch (error) {
-      if (known === null || monotonicMs() - known.atMs > verdictKeysStaleMsMax) throw error
-      return known.keys
-    } finally {
-      reading = null
-    }
-  }
-  return () => {
+  const { readKeys, nowMs, monotonicMs, onFailed } = deps
+  const kept = createKept({
+    read: () => readKeys(nowMs()),
+    nowMs: monotonicMs,
+    pause: deps.pause ?? ((ms) => sleep(ms, null, { ref: false })),
     // Before there is a key each request looks: the first one may sign as soon as it is there.
-    const isFresh =
-      known !== null &&
-      known.keys.keys.length > 0 &&
-      monotonicMs() - known.atMs < verdictKeysReadEveryMs
-    if (isFresh) return Promise.resolve(known!.keys)
-    reading ??= read()
-    return reading
-  }
+    isFinal: ({ keys }) => keys.length > 0,
+    ...(onFailed === undefined ? {} : { onFailed }),
+    rules: {
+      freshMs: verdictKeysReadEveryMs,
+      staleMsMax: verdictKeysStaleMsMax,
+      retryMs: verdictKeysReadEveryMs,
+      waitMs: verdictKeysWaitMs,
+    },
+  })
+  return kept.get
 }

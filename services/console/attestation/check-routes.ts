@@ -160,6 +160,7 @@ async function checkFileOf(
     { challenge: isForBody ? hash('sha256', signed, 'buffer') : challenge },
     {
       apps,
+      environment,
       playKeys: findPlayKeys(new Map(keys), packageName),
       statusList: revoked === null ? null : toStatusList(revoked),
       roots: deps.findRoots(environment),

@@ -13,7 +13,11 @@ import {
   type UnstoredBatch,
 } from '#shared/core/http/problem.ts'
 import type { RateLimitFields } from '#shared/core/http/rate-limit.ts'
-import { type EventEvidence, toEventInstall } from '#shared/core/installs/event-evidence.ts'
+import {
+  type EventEvidence,
+  isEvidenceForm,
+  toEventInstall,
+} from '#shared/core/installs/event-evidence.ts'
 import { describeRefusedRequest } from '#shared/core/telemetry/signature-form.ts'
 import type { ClientAddresses } from '#shared/io/http/client-address.ts'
 import { proveConnection } from '#shared/io/http/connection-guard.ts'
@@ -38,7 +42,7 @@ import type { VerifyEventEvidence } from '../installs/event-evidence.ts'
 import type { Intakes } from '../intakes.ts'
 import type { IngestObserver } from '../metrics.ts'
 import type { RefusalDelay } from '../refusal-delay.ts'
-import { type Refusal, refusals } from '../refusals.ts'
+import { type Refusal, refusals, toVerified } from '../refusals.ts'
 import type { RequestLog } from '../request-log.ts'
 import type { StaleSecretRequests } from '../stale-secret-requests.ts'
 import { type Credentials, findSender } from '../verify-sender.ts'
@@ -153,7 +157,10 @@ export function processSubmission(deps: SubmissionDeps, submission: Submission):
       return
     }
     const evidence = verifyEvidence(deps, submission, admitted)
-    if (evidence instanceof Promise) waitForEvidence(deps, submission, { admitted, evidence })
+    if (evidence !== null && 'kind' in evidence) {
+      respondDecided(deps, submission, evidence)
+    } else if (evidence instanceof Promise)
+      waitForEvidence(deps, submission, { admitted, evidence })
     else {
       const beside = { evidence, readAddress: addressOf(deps, response) }
       respondDecided(deps, submission, decideAdmitted(body, admitted, deps.decide, beside))
@@ -163,14 +170,17 @@ export function processSubmission(deps: SubmissionDeps, submission: Submission):
   }
 }
 
-/** The evidence that an install sent with its event. */
+/** The evidence that an install sent with its event, or a refusal of a header that is none. */
 function verifyEvidence(
   { verifyEvent }: SubmissionDeps,
   { response, body }: Submission,
-  { sender: { install, tenant } }: Admitted,
-): EventEvidence | null | Promise<EventEvidence> {
+  { sender: { install, tenant }, rateLimit }: Admitted,
+): EventEvidence | null | Promise<EventEvidence> | Refusal {
   const header = response.req.headers['x-service-attestation'] as string | undefined
   if (header === undefined || install === null) return null
+  if (!isEvidenceForm(header)) {
+    return toVerified(refusals.evidenceForm, tenant.tenantId, rateLimit)
+  }
   return verifyEvent(header, body, toEventInstall(install.facts), tenant)
 }
 

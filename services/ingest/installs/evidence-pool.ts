@@ -161,6 +161,7 @@ function toJob(
     evidence,
     challenge,
     apps: apps.listed,
+    environment,
     playKeys:
       evidence.provider === 'play_integrity' ? findPlayKeys(apps.playKeys, packageName) : null,
     roots: findRoots(environment),

@@ -5,7 +5,11 @@
 import { parentPort } from 'node:worker_threads'
 import type { AttestedApp } from '#shared/core/attestation/apps.ts'
 import { type PlayKeyTexts, readPlayKeys } from '#shared/core/attestation/play-keys.ts'
-import { decodeEvidence, type Evidence } from '#shared/core/attestation/recognize.ts'
+import {
+  decodeEvidence,
+  type Evidence,
+  findUnreadable,
+} from '#shared/core/attestation/recognize.ts'
 import type { AttestationRoots } from '#shared/core/attestation/roots.ts'
 import { checkEvidence } from '#shared/core/installs/check-evidence.ts'
 import {
@@ -20,6 +24,7 @@ export type EvidenceJob = {
   /** The bytes of the challenge, or of the nonce. */
   challenge: Uint8Array
   apps: readonly AttestedApp[]
+  environment: 'live' | 'sandbox'
   /** Of the app that a Play token is said to be of. */
   playKeys: PlayKeyTexts | null
   roots: AttestationRoots
@@ -33,19 +38,20 @@ export type EvidenceAnswer = { id: number; verified: VerifiedEvidence } | 'ready
 
 /** @throws only by a defect: what was sent is at worst rejected */
 export async function runJob(job: EvidenceJob): Promise<VerifiedEvidence> {
-  const { evidence, challenge, apps, playKeys, roots, revoked, nowMs } = job
+  const { evidence, challenge, apps, environment, playKeys, roots, revoked, nowMs } = job
   const check = await checkEvidence(
     decodeEvidence(evidence),
     { challenge },
     {
       apps,
+      environment,
       playKeys: playKeys === null ? null : readPlayKeys(playKeys),
       statusList: revoked === null ? null : toStatusList(openSerials(revoked)),
       roots,
       nowMs,
     },
   )
-  return toVerifiedEvidence(check)
+  return { ...toVerifiedEvidence(check), unreadable: findUnreadable(evidence, check.reason) }
 }
 
 parentPort?.postMessage('ready' satisfies EvidenceAnswer)

@@ -137,8 +137,9 @@ async function decideVerified(
     if (evidence === null) return refusals.evidence
     return offer(deps, submission, request, evidence)
   } catch (error) {
-    // More evidence waits than is verified: the client sends it again.
     if (!(error instanceof Problem)) throw error
+    if (error.code === 'invalid_body') return refuse('body', error)
+    // More evidence waits than is verified: the client sends it again.
     const isOwn = error.code === 'rate_limited'
     return isOwn
       ? { ...refuse('registration_rate', error), limitedTenantId: tenant.tenantId }

@@ -1,8 +1,10 @@
 /**
  * Verifies the evidence of registrations, and counts why it is rejected. What does not hold is
  * `rejected` with a reason, never an error: a refusal would tell an attacker what to mend, and the
- * policy weighs it.
+ * policy weighs it. What nobody can read says nothing of a phone: it is an error of whoever wrote
+ * the app, which names the member.
  */
+import { Problem } from '#shared/core/http/problem.ts'
 import { noEvidence, type VerifiedEvidence } from '#shared/core/installs/evidence-signals.ts'
 import type { InstallRequest } from '#shared/core/installs/install-request.ts'
 import type { EvidenceMetrics } from './evidence-metrics.ts'
@@ -16,7 +18,7 @@ export type RegistrationEvidence = Pick<
 
 /**
  * @param request its body is well-formed; its challenge may be expired or another service's
- * @throws Problem as `EvidencePool.verify`
+ * @throws Problem as `EvidencePool.verify`; invalid_body with the member that cannot be read
  */
 export type VerifyEvidence = (
   request: RegistrationEvidence,
@@ -33,7 +35,9 @@ export function createVerifyEvidence({
   return async (request, tenant) => {
     const verified = await verify(pool, request, tenant)
     metrics.verified(tenant.tenantId, verified)
-    return verified
+    const { unreadable } = verified
+    if (unreadable === null) return verified
+    throw new Problem('invalid_body', 'The evidence cannot be read.', { errors: [unreadable] })
   }
 }
 

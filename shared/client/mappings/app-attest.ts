@@ -3,6 +3,7 @@
  * device or an extension that does not support App Attest is not measured, which is not "failed".
  */
 import type { PartialSignals } from '../telemetry.ts'
+import { allOf, checkReport } from './check-report.ts'
 
 export type AppAttestReport = {
   /** `DCAppAttestService.isSupported` */
@@ -23,16 +24,27 @@ export const appAttestFields = {
   supported: 'tamper.attestation_provider',
 } as const
 
-/** Maps the result of your verification to signals. */
+const reportShape = {
+  what: 'what your server found',
+  members: allOf(Object.keys(appAttestFields), 'boolean'),
+}
+
+/**
+ * Maps the result of your verification to signals.
+ * @throws TypeError when the report is none
+ */
 export function fromAppAttest(report: AppAttestReport): PartialSignals {
-  const { supported = true, attestationValid, assertionValid, challengeMatches } = report
-  if (!supported) return { tamper: { attestation_provider: 'none' } }
-  const results = [attestationValid, assertionValid].filter((valid) => valid !== undefined)
+  checkReport('fromAppAttest: report', report, reportShape)
+  const { supported, attestationValid, assertionValid, challengeMatches } = report
+  if (supported === false) return { tamper: { attestation_provider: 'none' } }
+  const results = [attestationValid, assertionValid].filter((valid) => typeof valid === 'boolean')
   return {
     tamper: {
       attestation_provider: 'app_attest',
       ...(results.length === 0 ? {} : { app_attest_valid: !results.includes(false) }),
-      ...(challengeMatches === undefined ? {} : { attestation_nonce_mismatch: !challengeMatches }),
+      ...(typeof challengeMatches !== 'boolean'
+        ? {}
+        : { attestation_nonce_mismatch: !challengeMatches }),
     },
   }
 }

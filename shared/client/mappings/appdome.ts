@@ -3,6 +3,7 @@
  * otherwise, so what was not reported is not measured.
  */
 import type { PartialSignals } from '../telemetry.ts'
+import { checkReport } from './check-report.ts'
 import { type Finding, mergePartial, toPartialSignals, toUnknownSignals } from './merge-signals.ts'
 import { onBoth, type PlatformSignals } from './platform-signals.ts'
 
@@ -87,8 +88,19 @@ export type AppdomeReport = {
   events: readonly string[]
 }
 
-/** Maps the events that an app received to signals. */
-export function fromAppdome({ platform, events }: AppdomeReport): PartialSignals {
+const reportShape = {
+  what: 'the platform and the names of the events that the app received',
+  members: { platform: null, events: 'texts' as const },
+  required: ['events'],
+}
+
+/**
+ * Maps the events that an app received to signals.
+ * @throws TypeError when the report is none
+ */
+export function fromAppdome(report: AppdomeReport): PartialSignals {
+  checkReport('fromAppdome: report', report, reportShape)
+  const { platform, events } = report
   const known = events.filter((name) => Object.hasOwn(appdomeEvents, name))
   const findings = known.flatMap((name): Finding[] => {
     const signals = appdomeEvents[name]!

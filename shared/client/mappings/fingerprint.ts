@@ -3,6 +3,7 @@
  * another platform are false, so only those of the device's own platform are read.
  */
 import type { PartialSignals } from '../telemetry.ts'
+import { checkReport } from './check-report.ts'
 import { type Finding, mergePartial, toPartialSignals } from './merge-signals.ts'
 import { fromTable, onBoth, type PlatformSignals, toMeasured } from './platform-signals.ts'
 
@@ -49,8 +50,20 @@ export type FingerprintReport = {
   event: FingerprintEvent | null
 }
 
-/** Maps an event to signals. */
-export function fromFingerprint({ platform, event }: FingerprintReport): PartialSignals {
+const reportShape = {
+  what: 'the platform and the event of the Server API, or null for no event',
+  members: { platform: null, event: 'object' as const },
+  required: ['event'],
+  mayBeNull: true,
+}
+
+/**
+ * Maps an event to signals.
+ * @throws TypeError when the report is none
+ */
+export function fromFingerprint(report: FingerprintReport): PartialSignals {
+  checkReport('fromFingerprint: report', report, reportShape)
+  const { platform, event } = report
   const details = Object.entries(fingerprintDetails).map(
     ([path, signal]): Finding => [signal, toMeasured(readPath(event, path))],
   )

@@ -3,6 +3,7 @@
  * those that were detected.
  */
 import type { PartialSignals } from '../telemetry.ts'
+import { checkMember, checkReport } from './check-report.ts'
 import { type Finding, mergePartial, toPartialSignals, toUnknownSignals } from './merge-signals.ts'
 import { onBoth, type PlatformSignals } from './platform-signals.ts'
 
@@ -35,8 +36,24 @@ export type FlutterRaspReport = {
   threats: Readonly<Record<string, boolean>> | readonly string[]
 }
 
+const reportShape = {
+  what: 'the platform and the threats, with a boolean each or the names of those detected',
+  members: { platform: null, threats: null },
+  required: ['threats'],
+}
+
 /** Maps the threats of flutter_rasp to signals. */
-export function fromFlutterRasp({ platform, threats }: FlutterRaspReport): PartialSignals {
+export function fromFlutterRasp(report: FlutterRaspReport): PartialSignals {
+  checkReport('fromFlutterRasp: report', report, reportShape)
+  const { platform, threats } = report
+  const name = 'fromFlutterRasp: report.threats'
+  if (Array.isArray(threats)) checkMember(name, threats, 'texts')
+  else {
+    checkReport(name, threats, { what: 'results by name', members: {}, isOpen: true })
+    for (const [threat, found] of Object.entries(threats)) {
+      checkMember(`${name}.${threat.slice(0, 40)}`, found, 'boolean')
+    }
+  }
   const results = Array.isArray(threats)
     ? threats.map((name: string) => [name, true] as const)
     : Object.entries(threats)

@@ -3,6 +3,7 @@
  * nothing, so a threat that was not reported counts as clean only once all checks have finished.
  */
 import type { PartialSignals } from '../telemetry.ts'
+import { checkReport } from './check-report.ts'
 import { mergePartial, toPartialSignals, toUnknownSignals } from './merge-signals.ts'
 import { onBoth, type PlatformSignals } from './platform-signals.ts'
 
@@ -13,11 +14,13 @@ type Threat = PlatformSignals & {
   aliases: readonly string[]
   /** Something that happens at a moment, so its absence says nothing. */
   event?: true
+  /** Where only newer libraries report it: Android SDK 19.2, iOS SDK 6.14. */
+  newer?: readonly ('android' | 'ios')[]
 }
 
 const threat = (
   name: string,
-  signals: PlatformSignals & Pick<Threat, 'event'>,
+  signals: PlatformSignals & Pick<Threat, 'event' | 'newer'>,
   ...aliases: string[]
 ): Threat => ({ name, aliases, ...signals })
 
@@ -68,14 +71,21 @@ export const freeRaspThreats: readonly Threat[] = [
   threat('screenshot', { ...onBoth('ecosystem.screenshot_taken'), event: true }),
   threat('screenRecording', { ...onBoth('ecosystem.screen_recording'), event: true }),
   threat('multiInstance', { android: 'emulator.multi_instance' }),
-  threat('timeSpoofing', { android: 'tamper.time_spoofed' }),
+  threat('timeSpoofing', { ...onBoth('tamper.time_spoofed'), newer: ['ios'] }),
   threat('locationSpoofing', { android: 'ecosystem.location_spoofed' }),
   threat('unsecureWifi', { android: 'network.unsecure_wifi' }),
   threat('automation', { android: 'debugger.automation_detected' }),
+  threat(
+    'bootloader',
+    { android: 'root.bootloader_unlocked', newer: ['android'] },
+    'unlockedBootloader',
+    'bootloaderUnlocked',
+  ),
+  threat('passcodeChange', { ios: 'ecosystem.passcode_changed', event: true }, 'passcodeChanged'),
 ]
 
 /** Callbacks that are no finding about the device. */
-const ignored = new Set(['passcodechange', 'allchecksfinished', 'allchecksdone'])
+const ignored = new Set(['allchecksfinished', 'allchecksdone'])
 
 /** One spelling of `privilegedAccess`, `onPrivilegedAccess` and `onPrivilegedAccessDetected`. */
 const toKey = (name: string) =>
@@ -94,17 +104,41 @@ export type FreeRaspReport = {
   threats: readonly string[]
   /** Whether `allChecksFinished` was called: then what was not reported is clean. */
   finished?: boolean
+  /**
+   * All callbacks that the app has given to the library, as `Object.keys(actions)`. Left out, a
+   * callback that older libraries do not have is never clean.
+   */
+  callbacks?: readonly string[]
   /** How many apps the callback `malware` listed. */
   suspiciousApps?: number
 }
 
-/** Maps the callbacks of freeRASP to signals. */
+const reportShape = {
+  what: 'the platform and the names of the callbacks that were called',
+  members: {
+    platform: null,
+    threats: 'texts' as const,
+    finished: 'boolean' as const,
+    suspiciousApps: 'number' as const,
+    callbacks: 'texts' as const,
+  },
+  required: ['threats'],
+}
+
+/**
+ * Maps the callbacks of freeRASP to signals.
+ * @throws TypeError when the report is none
+ */
 export function fromFreeRasp(report: FreeRaspReport): PartialSignals {
-  const { platform, threats, finished = false, suspiciousApps } = report
+  checkReport('fromFreeRasp: report', report, reportShape)
+  const { platform, threats, finished = false, suspiciousApps, callbacks } = report
   const keys = threats.map(toKey)
+  const listened = callbacks && new Set(callbacks.map((name) => threatsByKey.get(toKey(name))))
   const reported = new Set(keys.map((key) => threatsByKey.get(key)))
   const findings = freeRaspThreats.flatMap((one) => {
-    const clean = finished && one.event === undefined && one[platform] !== undefined
+    // The library of a phone calls what the app listens to, and older ones have not all callbacks.
+    const isCalled = listened?.has(one) ?? one.newer?.includes(platform) !== true
+    const clean = finished && isCalled && one.event === undefined && one[platform] !== undefined
     if (!reported.has(one) && !clean) return []
     // A newer SDK may report it on the other platform too.
     const signal = one[platform] ?? one.android ?? one.ios
@@ -115,6 +149,8 @@ export function fromFreeRasp(report: FreeRaspReport): PartialSignals {
     return !threatsByKey.has(key) && !ignored.has(key)
   })
   const counted: PartialSignals =
-    suspiciousApps === undefined ? {} : { ecosystem: { suspicious_apps_count: suspiciousApps } }
+    typeof suspiciousApps !== 'number'
+      ? {}
+      : { ecosystem: { suspicious_apps_count: suspiciousApps } }
   return mergePartial(toPartialSignals(findings), counted, toUnknownSignals('freerasp', unknown))
 }

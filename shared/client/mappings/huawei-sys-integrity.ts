@@ -4,6 +4,7 @@
  */
 import type { BooleanSignal } from '../service-types.ts'
 import type { PartialSignals } from '../telemetry.ts'
+import { checkReport } from './check-report.ts'
 import { type Finding, mergePartial, toPartialSignals, toUnknownSignals } from './merge-signals.ts'
 
 /** Reasons in `detail` and their signals. */
@@ -42,6 +43,21 @@ export type ExpectedHuaweiApp = {
   certificateDigests?: readonly string[]
 }
 
+const payloadShape = {
+  what: 'the payload of the signed answer',
+  members: {
+    basicIntegrity: 'boolean' as const,
+    detail: null,
+    nonce: null,
+    apkPackageName: null,
+    apkCertificateDigestSha256: 'texts' as const,
+  },
+}
+const expectedShape = {
+  what: 'what is right for the request',
+  members: { nonce: null, packageName: null, certificateDigests: 'texts' as const },
+}
+
 /**
  * Maps a payload to signals.
  * @param payload null when the service could not be asked or its answer not be read: not measured
@@ -51,6 +67,8 @@ export function fromHuaweiSysIntegrity(
   expected: ExpectedHuaweiApp = {},
 ): PartialSignals {
   if (payload === null) return {}
+  checkReport('fromHuaweiSysIntegrity: payload', payload, payloadShape)
+  checkReport('fromHuaweiSysIntegrity: expected', expected, expectedShape)
   const { basicIntegrity, detail = [] } = payload
   const reasons = typeof detail === 'string' ? [detail] : detail
   const whole = basicIntegrity === true

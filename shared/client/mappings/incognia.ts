@@ -3,6 +3,7 @@
  * signals of the device.
  */
 import type { PartialSignals } from '../telemetry.ts'
+import { checkReport } from './check-report.ts'
 import { mergePartial, toPartialSignals } from './merge-signals.ts'
 import { fromTable, onBoth, type PlatformSignals, toMeasured } from './platform-signals.ts'
 
@@ -29,8 +30,18 @@ export type IncogniaReport = {
   } | null
 }
 
-/** Maps the device's integrity to signals. */
-export function fromIncognia({ platform, deviceIntegrity }: IncogniaReport): PartialSignals {
+const reportShape = {
+  what: 'the platform and device_integrity of the assessment, or null for no answer',
+  members: { platform: null, deviceIntegrity: 'object' as const },
+}
+
+/**
+ * Maps the device's integrity to signals.
+ * @throws TypeError when the report is none
+ */
+export function fromIncognia(report: IncogniaReport): PartialSignals {
+  checkReport('fromIncognia: report', report, reportShape)
+  const { platform, deviceIntegrity } = report
   const isOfficial = toMeasured(deviceIntegrity?.from_official_store)
   const isOther = isOfficial === undefined ? undefined : !isOfficial
   return mergePartial(

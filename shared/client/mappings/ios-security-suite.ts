@@ -4,6 +4,7 @@
  */
 import type { BooleanSignal } from '../service-types.ts'
 import type { PartialSignals } from '../telemetry.ts'
+import { allOf, checkReport } from './check-report.ts'
 import { type Finding, mergePartial, toPartialSignals, toUnknownSignals } from './merge-signals.ts'
 
 /** The checks of `amIJailbrokenWithFailedChecks`. */
@@ -54,9 +55,47 @@ export type IosSecuritySuiteReport = Partial<Record<keyof typeof plainCalls, boo
   tampering?: { checked: readonly (keyof typeof integrityChecks)[]; hitChecks: readonly string[] }
 }
 
-/** Maps the results of IOSSecuritySuite to signals. */
+const reportShape = {
+  what: 'the results of IOSSecuritySuite by name',
+  members: {
+    ...allOf(Object.keys(plainCalls), 'boolean'),
+    ...allOf(['jailbreak', 'reverseEngineering', 'tampering'], 'object'),
+  },
+}
+const partShapes = {
+  jailbreak: {
+    what: 'jailbroken and failedChecks',
+    members: { jailbroken: 'boolean', failedChecks: 'list' },
+    required: ['jailbroken'],
+  },
+  reverseEngineering: {
+    what: 'reverseEngineered and failedChecks',
+    members: { reverseEngineered: 'boolean', failedChecks: 'list' },
+    required: ['reverseEngineered'],
+  },
+  tampering: {
+    what: 'checked and hitChecks, names of checks',
+    members: { checked: 'texts', hitChecks: 'texts' },
+    required: ['checked', 'hitChecks'],
+  },
+} as const
+type PartName = keyof typeof partShapes
+
+/**
+ * Maps the results of IOSSecuritySuite to signals.
+ * @throws TypeError when the report is none
+ */
 export function fromIosSecuritySuite(report: IosSecuritySuiteReport): PartialSignals {
+  checkReport('fromIosSecuritySuite: report', report, reportShape)
   const { jailbreak, reverseEngineering: reverse, tampering } = report
+  for (const [name, part] of Object.entries({
+    jailbreak,
+    reverseEngineering: reverse,
+    tampering,
+  })) {
+    if (part === undefined || part === null) continue
+    checkReport(`fromIosSecuritySuite: report.${name}`, part, partShapes[name as PartName])
+  }
   const plain = Object.entries(plainCalls).map(
     ([name, signal]): Finding => [signal, report[name as keyof typeof plainCalls]],
   )

@@ -4,6 +4,7 @@
  */
 import type { BooleanSignal } from '../service-types.ts'
 import type { PartialSignals } from '../telemetry.ts'
+import { allOf, checkReport } from './check-report.ts'
 import { type Finding, mergePartial, toPartialSignals } from './merge-signals.ts'
 import { fromRootBeer, type RootBeerReport, rootBeerChecks } from './rootbeer.ts'
 
@@ -32,8 +33,21 @@ export const jailMonkeyCalls = {
   isDebuggedMode: { android: 'debugger.app_debuggable', ios: 'debugger.debugger_attached' },
 } as const
 
-/** Maps the results of jail-monkey to signals. */
+const reportShape = {
+  what: 'the platform and the results of jail-monkey by name',
+  members: {
+    platform: null,
+    ...allOf(Object.keys(jailMonkeyCalls), 'boolean'),
+    rootedDetectionMethods: 'object' as const,
+  },
+}
+
+/**
+ * Maps the results of jail-monkey to signals. Some of its functions give promises: await them.
+ * @throws TypeError when the report is none
+ */
 export function fromJailMonkey(report: JailMonkeyReport): PartialSignals {
+  checkReport('fromJailMonkey: report', report, reportShape)
   const { platform, isJailBroken, rootedDetectionMethods } = report
   const found = toPartialSignals(
     Object.entries(jailMonkeyCalls).flatMap(([name, signals]): Finding[] => {

@@ -6,14 +6,22 @@ import { categories } from '#shared/core/signals/signal-definition.ts'
 import { detectedWhenFalse } from '#shared/core/signals/watched-signals.ts'
 import type { BooleanSignal, Category } from '../service-types.ts'
 import type { PartialSignals, Signals } from '../telemetry.ts'
+import { allOf, checkReport } from './check-report.ts'
 
 type Loose = Record<Category, Record<string, unknown>>
 
 /**
  * Merges what several SDKs report to the `signals` of a submission, with all six categories. Of two
  * texts, numbers or lists the last one counts.
+ * @throws TypeError when a part is none
  */
 export function mergeSignals(...parts: PartialSignals[]): Signals {
+  for (const [index, part] of parts.entries()) {
+    checkReport(`mergeSignals: part ${index + 1}`, part, {
+      what: 'signals by category, as an adapter gives them',
+      members: allOf(categories, 'object'),
+    })
+  }
   const empty = Object.fromEntries(categories.map((category) => [category, {}])) as Signals
   return { ...empty, ...mergePartial(...parts) }
 }

@@ -3,6 +3,7 @@
  * since the policy weighs them by value; `UNEVALUATED` and `UNKNOWN` weigh nothing.
  */
 import type { PartialSignals } from '../telemetry.ts'
+import { checkReport } from './check-report.ts'
 
 /** The payload of a token, as Google's server or your own decryption returns it. */
 export type PlayIntegrityPayload = {
@@ -25,6 +26,9 @@ export type PlayIntegrityPayload = {
   }
 }
 
+/** What Google's server answers to `decodeIntegrityToken`. */
+export type PlayIntegrityAnswer = { tokenPayloadExternal: PlayIntegrityPayload }
+
 /** What your server asked for. Without it a token of another request is not noticed. */
 export type ExpectedRequest = { packageName?: string; nonce?: string; requestHash?: string }
 
@@ -45,29 +49,67 @@ export const playIntegrityFields = {
  * Maps a payload to signals. A payload is null when Google could not be asked, or the token not be
  * decrypted: then nothing is measured, which is not "failed". A device verdict without a label is an empty list: Google leaves the
  * list out when the device meets no level.
+ * @throws TypeError when it is no payload, such as a token that is still to be decoded
  */
 export function fromPlayIntegrity(
-  payload: PlayIntegrityPayload | null,
+  payload: PlayIntegrityPayload | PlayIntegrityAnswer | null,
   expected?: ExpectedRequest,
 ): PartialSignals {
   if (payload === null) return {}
-  const { appIntegrity, deviceIntegrity: device, accountDetails, environmentDetails } = payload
+  const given = unwrap(payload)
+  checkReport('fromPlayIntegrity: payload', given, payloadShape)
+  if (expected !== undefined) checkExpected(expected)
+  const { appIntegrity, deviceIntegrity: device, accountDetails, environmentDetails } = given
   const recall = device?.deviceRecall?.values
   const values: NonNullable<PartialSignals['tamper']> = {
     attestation_provider: 'play_integrity',
     attestation_nonce_mismatch:
-      expected === undefined ? null : !isExpected(payload.requestDetails ?? {}, expected),
-    pi_device_verdict: device === undefined ? null : (device.deviceRecognitionVerdict ?? []),
-    pi_app_verdict: appIntegrity?.appRecognitionVerdict ?? null,
-    pi_licensing: accountDetails?.appLicensingVerdict ?? null,
-    pi_account_activity: accountDetails?.accountActivity?.activityLevel ?? null,
-    pi_recent_activity: device?.recentDeviceActivity?.deviceActivityLevel ?? null,
-    pi_device_recall_bits: recall === undefined ? null : toBits(recall),
-    pi_play_protect: environmentDetails?.playProtectVerdict ?? null,
-    pi_app_access_risk: environmentDetails?.appAccessRiskVerdict?.appsDetected ?? null,
+      expected === undefined ? null : !isExpected(given.requestDetails ?? {}, expected),
+    pi_device_verdict: isAbsent(device) ? null : (toLabels(device.deviceRecognitionVerdict) ?? []),
+    pi_app_verdict: toLabel(appIntegrity?.appRecognitionVerdict),
+    pi_licensing: toLabel(accountDetails?.appLicensingVerdict),
+    pi_account_activity: toLabel(accountDetails?.accountActivity?.activityLevel),
+    pi_recent_activity: toLabel(device?.recentDeviceActivity?.deviceActivityLevel),
+    pi_device_recall_bits: isAbsent(recall) ? null : toBits(recall),
+    pi_play_protect: toLabel(environmentDetails?.playProtectVerdict),
+    pi_app_access_risk: toLabels(environmentDetails?.appAccessRiskVerdict?.appsDetected),
   }
   const measured = Object.entries(values).filter(([, value]) => value !== null)
   return { tamper: Object.fromEntries(measured) }
+}
+
+const isAbsent = (value: unknown): value is null | undefined =>
+  value === undefined || value === null
+
+/** Google adds values and leaves some out: what is no label is not measured. */
+const toLabel = (value: unknown): string | null => (typeof value === 'string' ? value : null)
+
+const toLabels = (values: unknown): string[] | null =>
+  Array.isArray(values) ? values.filter((value) => typeof value === 'string') : null
+
+/** Google's server answers `{ tokenPayloadExternal }`, and its client libraries put that into `data`. */
+function unwrap(payload: PlayIntegrityPayload | PlayIntegrityAnswer): PlayIntegrityPayload {
+  const { data } = (payload ?? {}) as { data?: PlayIntegrityAnswer }
+  const answer = (data ?? payload ?? {}) as Partial<PlayIntegrityAnswer>
+  return answer.tokenPayloadExternal ?? (payload as PlayIntegrityPayload)
+}
+
+const payloadShape = {
+  what: "the decoded payload of a token, as Google's server or your own decryption gives it",
+  members: {
+    requestDetails: 'object',
+    appIntegrity: 'object',
+    deviceIntegrity: 'object',
+    accountDetails: 'object',
+    environmentDetails: 'object',
+  },
+} as const
+
+function checkExpected(expected: unknown): void {
+  checkReport('fromPlayIntegrity: expected', expected, {
+    what: 'what your server asked for',
+    members: { packageName: null, nonce: null, requestHash: null },
+  })
 }
 
 type Recall = { bitFirst?: boolean; bitSecond?: boolean; bitThird?: boolean }

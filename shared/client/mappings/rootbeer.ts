@@ -4,6 +4,7 @@
  */
 import type { BooleanSignal } from '../service-types.ts'
 import type { PartialSignals } from '../telemetry.ts'
+import { allOf, checkReport } from './check-report.ts'
 import { type Finding, toPartialSignals } from './merge-signals.ts'
 
 /** Every check of RootBeer and its signal. */
@@ -32,8 +33,18 @@ export type RootBeerReport = Partial<
   >
 >
 
-/** Maps the results of RootBeer to signals. */
+const generals = ['isRooted', 'isRootedWithBusyBoxCheck', 'isRootedWithoutBusyBoxCheck']
+const reportShape = {
+  what: "the results of RootBeer's methods by name",
+  members: allOf([...Object.keys(rootBeerChecks), ...generals], 'boolean'),
+}
+
+/**
+ * Maps the results of RootBeer to signals.
+ * @throws TypeError when the report is none
+ */
 export function fromRootBeer(report: RootBeerReport): PartialSignals {
+  checkReport('fromRootBeer: report', report, reportShape)
   const checks = Object.entries(rootBeerChecks).map(
     ([name, signal]): Finding => [signal, report[name as keyof typeof rootBeerChecks]],
   )

@@ -3,6 +3,7 @@
  * `high` counts as detected and only `low` as clean.
  */
 import type { PartialSignals } from '../telemetry.ts'
+import { checkReport } from './check-report.ts'
 import type { Finding } from './merge-signals.ts'
 import { toPartialSignals } from './merge-signals.ts'
 import { onBoth, type PlatformSignals } from './platform-signals.ts'
@@ -30,8 +31,18 @@ export type SardineReport = {
   signals?: readonly { key: string; value: string }[] | null
 }
 
-/** Maps the signals of a device. */
-export function fromSardine({ platform, signals }: SardineReport): PartialSignals {
+const reportShape = {
+  what: 'the platform and signals of the device, or null for no answer',
+  members: { platform: null, signals: 'list' as const },
+}
+
+/**
+ * Maps the signals of a device.
+ * @throws TypeError when the report is none
+ */
+export function fromSardine(report: SardineReport): PartialSignals {
+  checkReport('fromSardine: report', report, reportShape)
+  const { platform, signals } = report
   return toPartialSignals(
     (signals ?? []).flatMap(({ key, value }): Finding[] => {
       const signal = Object.hasOwn(sardineSignals, key) ? sardineSignals[key]![platform] : undefined

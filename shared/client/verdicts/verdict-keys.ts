@@ -1,7 +1,10 @@
 /**
- * The keys that verify verdicts: given, or fetched and kept for some minutes. A key that is not
- * among those that are kept is looked for once more, so a rotation needs nothing of the verifier.
+ * The keys that verify verdicts: given, or fetched and kept. After some minutes they are fetched
+ * anew, beside the verdicts that need them; while that fails or hangs, they count for an hour. A
+ * key that is not among them is looked for once more, so a rotation needs nothing of the verifier.
  */
+
+import { createKept, type Kept } from '#shared/core/base/kept-value.ts'
 import {
   verdictKeysCharactersMax,
   verdictKeysKeptMs,
@@ -42,26 +45,35 @@ export type FindVerdictKeys = (kid: string) => Promise<readonly VerdictKey[]>
 /** Addresses whose keys are kept at once. A server has one; the oldest goes. */
 const addressesMax = 16
 
-const byAddress = new Map<string, FindVerdictKeys>()
-const byFunction = new WeakMap<() => Promise<VerdictKeySet>, FindVerdictKeys>()
+const byAddress = new Map<string, KeptKeys>()
+const byFunction = new WeakMap<() => Promise<VerdictKeySet>, KeptKeys>()
 
 /** @throws TypeError when it is none of these */
 export function toKeyFinder(source: unknown): FindVerdictKeys {
+  const kept = toKept(source)
+  return kept === null ? async (kid) => selectKeys(source as VerdictKeySet, kid) : toFinder(kept)
+}
+
+/**
+ * @returns null for a key set, of which nothing is fetched
+ * @throws TypeError when it is no source of keys
+ */
+function toKept(source: unknown): KeptKeys | null {
   if (typeof source === 'function') {
     const fetchKeys = source as () => Promise<VerdictKeySet>
-    const known = byFunction.get(fetchKeys) ?? createKeptKeys(fetchKeys)
+    const known = byFunction.get(fetchKeys) ?? keepKeys(fetchKeys)
     byFunction.set(fetchKeys, known)
     return known
   }
   // By what it is, not by its class: a test runner may have a URL of its own.
   const address = (source as { href?: unknown } | null | undefined)?.href ?? source
-  if (typeof address === 'string') return findByAddress(address)
-  if (isKeySet(source)) return async (kid) => selectKeys(source, kid)
+  if (typeof address === 'string') return keepAddress(address)
+  if (isKeySet(source)) return null
   const what = isPromise(source) ? 'a promise: await it' : describe(source)
   return fail('keys', `must be a key set, an address or a function, not ${what}`)
 }
 
-function findByAddress(address: string): FindVerdictKeys {
+function keepAddress(address: string): KeptKeys {
   const known = byAddress.get(address)
   if (known !== undefined) return known
   if (!/^https?:\/\/[^/]/i.test(address)) {
@@ -71,7 +83,7 @@ function findByAddress(address: string): FindVerdictKeys {
     )
   }
   if (byAddress.size >= addressesMax) byAddress.delete([...byAddress.keys()][0]!)
-  const made = createKeptKeys(() => fetchKeySet(address))
+  const made = keepKeys(() => fetchKeySet(address))
   byAddress.set(address, made)
   return made
 }
@@ -87,43 +99,69 @@ async function fetchKeySet(address: string): Promise<VerdictKeySet> {
   return JSON.parse(text) as VerdictKeySet
 }
 
-function createKeptKeys(fetchKeys: () => Promise<VerdictKeySet>): FindVerdictKeys {
-  let kept: { set: VerdictKeySet; atMs: number } | null = null
-  let triedAtMs = Number.NEGATIVE_INFINITY
-  let fetching: Promise<VerdictKeySet> | null = null
+/** Keys that are kept, by their source. */
+type KeptKeys = Kept<VerdictKeySet>
 
-  const fetchOnce = (): Promise<VerdictKeySet> => {
-    triedAtMs = Date.now()
-    fetching ??= Promise.resolve()
-      .then(fetchKeys)
-      .then((set) => {
-        if (!isKeySet(set)) throw new Error('the answer is no key set')
-        kept = { set, atMs: Date.now() }
-        return set
-      })
-      .finally(() => {
-        fetching = null
-      })
-    return fetching
-  }
-  /** How long ago; infinite where the clock was put back. */
-  const since = (atMs: number) => {
-    const ms = Date.now() - atMs
-    return ms >= 0 ? ms : Number.POSITIVE_INFINITY
-  }
+function keepKeys(fetchKeys: () => Promise<VerdictKeySet>): KeptKeys {
+  return createKept({
+    read: async () => {
+      const set = await inTime(fetchKeys())
+      if (!isKeySet(set)) throw new Error('the answer is no key set')
+      return set
+    },
+    nowMs: Date.now,
+    rules: {
+      freshMs: verdictKeysKeptMs,
+      staleMsMax: verdictKeysStaleMsMax,
+      retryMs: verdictKeysRefetchMs,
+      // A verdict needs no call to the service, which may be away for a while.
+      waitMs: 0,
+    },
+  })
+}
 
-  return async (kid) => {
-    const known = kept === null ? [] : selectKeys(kept.set, kid)
-    const isFresh = kept !== null && since(kept.atMs) < verdictKeysKeptMs
-    if (isFresh && (known.length > 0 || since(triedAtMs) < verdictKeysRefetchMs)) return known
+/** A function of the caller may never answer. */
+function inTime<T>(fetching: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(new Error(`no answer in ${verdictKeysTimeoutMs / 1_000} s`)),
+      verdictKeysTimeoutMs,
+    )
+  })
+  return Promise.race([fetching, late]).finally(() => clearTimeout(timer))
+}
+
+const toFinder =
+  (kept: KeptKeys): FindVerdictKeys =>
+  async (kid) => {
     try {
-      return selectKeys(await fetchOnce(), kid)
+      const known = selectKeys(await kept.get(), kid)
+      return known.length > 0 ? known : selectKeys(await kept.look(), kid)
     } catch (error) {
-      // A verdict needs no call to the service: it may be away for a while.
-      const isUsable = kept !== null && since(kept.atMs) < verdictKeysStaleMsMax
-      if (isUsable && known.length > 0) return known
       throw new VerdictKeysError(error)
     }
+  }
+
+export type VerdictKeysStatus = {
+  /** When the keys that count were fetched, in ms since 1970; null where there are none. */
+  fetchedAtMs: number | null
+  /** Why the last fetch failed; null when it did not, or when none was needed. */
+  error: VerdictKeysError | null
+}
+
+/**
+ * What is kept of a source, for a health check: while the service is away, its keys count for an
+ * hour, and `error` says why they are not fetched.
+ * @throws TypeError when it is no source of keys
+ */
+export function verdictKeysStatus(source: VerdictKeySource): VerdictKeysStatus {
+  const kept = toKept(source)
+  if (kept === null) return { fetchedAtMs: null, error: null }
+  const { last, failure } = kept.state()
+  return {
+    fetchedAtMs: last?.atMs ?? null,
+    error: failure === null ? null : new VerdictKeysError(failure.error),
   }
 }
 

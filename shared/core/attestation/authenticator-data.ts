@@ -82,13 +82,12 @@ function toExtensions(map: CborMap | undefined): Record<string, unknown> {
   const extensions: Record<string, unknown> = {}
   const unknown: string[] = []
   for (const [name, value] of map ?? []) {
-    if (typeof name !== 'string') throw malformed('a name that is no text')
     const isBytes = value instanceof Uint8Array
     if (name === 'apple_validation_category_01' && isBytes && value.length === 4) {
       extensions.validation_category = Buffer.from(value).readUInt32LE()
     } else if (name === 'apple_bundle_version_01' && (isBytes || typeof value === 'string')) {
       extensions.bundle_version = isBytes ? Buffer.from(value).toString('utf8') : value
-    } else unknown.push(name)
+    } else unknown.push(String(name))
   }
   if (unknown.length > 0) extensions.unknown_extensions = unknown
   return extensions

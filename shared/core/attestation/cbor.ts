@@ -17,15 +17,16 @@ const options: DecodeOptions = {
   },
 }
 
-/**
- * Integers, bytes, texts, arrays and maps, and false, true and null: no tags, no floats, and not
- * the break that ends an indefinite length.
- */
-const isKnown = (kind: number, info: number): boolean =>
-  kind < 6 || (kind === 7 && info >= 20 && info <= 22)
+type IsKnown = (kind: number, info: number) => boolean
+
+/** Integers, bytes, texts, arrays and maps, and false, true and null: no tags, no floats. */
+const isOfObjects: IsKnown = (kind, info) => kind < 6 || (kind === 7 && info >= 20 && info <= 22)
+
+/** What a later system may add to signed data: all but the break that ends an indefinite length. */
+const isOfSequences: IsKnown = (kind, info) => kind < 7 || info < 28
 
 /** Counts the values without building any, and refuses kinds that genuine objects do not have. */
-function scan(bytes: Uint8Array): void {
+function scan(bytes: Uint8Array, isKnown: IsKnown): void {
   if (bytes.length > cborBytesMax) throw new Refusal('too_large', `${bytes.length} bytes of CBOR`)
   let count = 0
   for (const [kind, info] of new SequenceEvents(bytes, options)) {
@@ -36,9 +37,9 @@ function scan(bytes: Uint8Array): void {
   }
 }
 
-function read<T>(bytes: Uint8Array, decodeBytes: () => T): T {
+function read<T>(bytes: Uint8Array, isKnown: IsKnown, decodeBytes: () => T): T {
   try {
-    scan(bytes)
+    scan(bytes, isKnown)
     return decodeBytes()
   } catch (error) {
     if (error instanceof Refusal) throw error
@@ -51,7 +52,7 @@ function read<T>(bytes: Uint8Array, decodeBytes: () => T): T {
  * @throws Refusal when the bytes are not exactly one map, or are beyond the bounds
  */
 export function parseCborMap(bytes: Uint8Array): CborMap {
-  return expectMap(read(bytes, () => decode(bytes, options)))
+  return expectMap(read(bytes, isOfObjects, () => decode(bytes, options)))
 }
 
 /**
@@ -59,7 +60,7 @@ export function parseCborMap(bytes: Uint8Array): CborMap {
  * @throws Refusal as above
  */
 export function parseCborMaps(bytes: Uint8Array): CborMap[] {
-  return read(bytes, () => [...decodeSequence(bytes, options)]).map(expectMap)
+  return read(bytes, isOfSequences, () => [...decodeSequence(bytes, options)]).map(expectMap)
 }
 
 export function expectMap(value: unknown): CborMap {

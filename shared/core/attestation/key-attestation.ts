@@ -70,7 +70,7 @@ export function checkKeyAttestation(input: KeyAttestationInput): AttestationChec
     checkKey(description, input, log)
     checkBoot(description.hardware_enforced, log)
     if (input.apps !== null) checkApp(description, input.apps, log)
-    facts.os_patch_age_days = checkPatchLevels(description.hardware_enforced, input.nowMs, log)
+    facts.os_patch_age_days = findPatchAge(description.hardware_enforced, input.nowMs)
   }
   if (input.statusList !== null) checkRevocation(facts, input.statusList, log)
   const proven = description !== null && !log.hasFailed(proof)
@@ -157,7 +157,7 @@ function checkDescription(path: readonly PathCertificate[], log: StepLog): KeyDe
       }
       return readKeyDescription(path[0]!.extensions.get(keyDescriptionOid)!)
     },
-    ({ attestation_version: version }) => `version ${version}, in the leaf alone`,
+    ({ attestation_version: version }) => `version ${version ?? 'unknown'}, in the leaf alone`,
   )
 }
 
@@ -219,17 +219,12 @@ function checkApp(
 /** Year and month, or with the day, which some phones leave at 00. */
 const patchLevelPattern = /^(20\d\d)(0[1-9]|1[0-2])([0-2]\d|3[01])?$/
 
-/** @returns the age of the system's patch level in days, null when it is not stated */
-function checkPatchLevels(hardware: AuthorizationList, nowMs: number, log: StepLog): number | null {
-  const stated = (['os_patch_level', 'vendor_patch_level', 'boot_patch_level'] as const).flatMap(
-    (name) => (hardware[name] === undefined ? [] : [{ name, value: String(hardware[name]) }]),
-  )
-  const wrong = stated.find(({ value }) => !patchLevelPattern.test(value))
-  log.judge('patch_levels', wrong === undefined, 'patch_level_invalid', {
-    held: stated.map(({ name, value }) => `${name} ${value}`).join(', ') || 'not stated',
-    failed: `${wrong?.name} is ${wrong?.value}`,
-  })
-  const system = patchLevelPattern.exec(String(hardware.os_patch_level))
+/**
+ * @returns the age of the system's patch level in days; null when none is stated, or none that is a
+ *   month of a calendar, as some phones have
+ */
+function findPatchAge({ os_patch_level: level }: AuthorizationList, nowMs: number): number | null {
+  const system = patchLevelPattern.exec(String(level))
   if (system === null) return null
   const [, year, month, day] = system
   const patchedMs = Date.UTC(Number(year), Number(month) - 1, Math.max(1, Number(day ?? 1)))

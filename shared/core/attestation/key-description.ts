@@ -1,7 +1,8 @@
 /**
  * The extension in which Android's keystore describes a key: the schema of KeyDescription, as a
- * table of tags. A tag that the table does not have is named and skipped, so that a newer KeyMint
- * is readable; a known tag of another type than the table's is refused.
+ * table of tags. What a decision reads must have the form of the schema. Of all else, tags that the
+ * table does not have, and those of another type or given twice, are named and skipped: firmware of
+ * genuine phones has such values, and newer versions of KeyMint add some.
  *
  * Source: source.android.com, "Key and ID attestation", and KeyMint's Tag.aidl.
  */
@@ -18,7 +19,7 @@ import {
   readSet,
 } from './asn1.ts'
 import { toBase64 } from './encodings.ts'
-import { Refusal } from './reasons.ts'
+import { Refusal, readOptional } from './reasons.ts'
 
 export const keyDescriptionOid = '1.3.6.1.4.1.11129.2.1.17'
 
@@ -27,13 +28,13 @@ export const bootStates = ['VERIFIED', 'SELF_SIGNED', 'UNVERIFIED', 'FAILED'] as
 const origins = ['GENERATED', 'DERIVED', 'IMPORTED', 'RESERVED', 'SECURELY_IMPORTED'] as const
 
 export type RootOfTrust = {
-  verified_boot_key: string
+  verified_boot_key?: string
   device_locked: boolean
   verified_boot_state: (typeof bootStates)[number]
   verified_boot_hash?: string
 }
 export type ApplicationId = {
-  packages: { name: string; version: number | string }[]
+  packages: { name: string; version?: number | string }[]
   /** SHA-256 of the certificates of the signers, in base64. */
   signatures: string[]
 }
@@ -42,18 +43,16 @@ export type AuthorizationList = Record<string, Authorization | (number | string)
   origin?: string
   root_of_trust?: RootOfTrust
   os_patch_level?: number
-  vendor_patch_level?: number
-  boot_patch_level?: number
   attestation_application_id?: ApplicationId
 }
 
 export type KeyDescription = {
-  attestation_version: number | string
+  attestation_version?: number | string
   attestation_security_level: (typeof securityLevels)[number]
-  key_mint_version: number | string
+  key_mint_version?: number | string
   key_mint_security_level: (typeof securityLevels)[number]
   attestation_challenge: string
-  unique_id: string
+  unique_id?: string
   software_enforced: AuthorizationList
   hardware_enforced: AuthorizationList
 }
@@ -75,26 +74,35 @@ const bytes: Reader = (value) => toBase64(readOctets(value))
 const origin: Reader = (value) => readNamed(readInteger(value), origins)
 
 function readRootOfTrust(value: Asn1 | undefined): RootOfTrust {
-  const [key, locked, state, bootHash] = readSequence(value, 3, 4)
+  const [key, locked, state, bootHash] = readSequence(value, 3)
   return {
-    verified_boot_key: toBase64(readOctets(key)),
+    ...fact('verified_boot_key', () => toBase64(readOctets(key))),
     device_locked: readBoolean(locked),
     verified_boot_state: readNamed(readEnumerated(state), bootStates),
-    ...(bootHash === undefined ? {} : { verified_boot_hash: toBase64(readOctets(bootHash)) }),
+    ...fact('verified_boot_hash', () => toBase64(readOctets(bootHash))),
   }
+}
+
+/** A member that no decision reads: absent where it has another form. */
+function fact<Name extends string, T>(name: Name, read: () => T): { [name in Name]?: T } {
+  const value = readOptional(read)
+  return (value === undefined ? {} : { [name]: value }) as { [name in Name]?: T }
 }
 
 /** It is an octet string of its own, made by Android's system rather than by the keystore. */
 function readApplicationId(value: Asn1 | undefined): ApplicationId {
-  const [packages, signatures] = readSequence(parseAsn1(readOctets(value)), 2, 2)
+  const [packages, signatures] = readSequence(parseAsn1(readOctets(value)), 2)
   const [named, digests] = [readSet(packages), readSet(signatures)]
   if (Math.max(named.length, digests.length) > applicationIdEntriesMax) {
     throw new Refusal('malformed', 'too many packages or signers')
   }
   return {
     packages: named.map((entry) => {
-      const [name, version] = readSequence(entry, 2, 2)
-      return { name: readOctets(name).toString('utf8'), version: readInteger(version) }
+      const [name, version] = readSequence(entry, 1)
+      return {
+        name: readOctets(name).toString('utf8'),
+        ...fact('version', () => readInteger(version)),
+      }
     }),
     signatures: digests.map((digest) => toBase64(readOctets(digest))),
   }
@@ -148,21 +156,33 @@ const tags: Readonly<Record<number, readonly [name: string, read: Reader]>> = {
   724: ['module_hash', bytes],
 }
 
+/** What decisions read of each list: its form must be the schema's. */
+const decisive = { software: [709], hardware: [702, 704] } as const
+
 /** Each value of the list is in an explicit tag of its own, in ascending order by the standard. */
-function readAuthorizations(value: Asn1 | undefined): AuthorizationList {
+function readAuthorizations(
+  value: Asn1 | undefined,
+  decisiveTags: readonly number[],
+): AuthorizationList {
+  const entries = readSequence(value).filter(({ tagClass }) => tagClass === 'context')
+  const numbers = entries.map(({ tag }) => tag)
   const list = new Map<string, AuthorizationList[string]>()
   const unknown: number[] = []
-  const numbers: number[] = []
-  for (const { tagClass, tag, children } of readSequence(value)) {
-    if (tagClass !== 'context' || children.length !== 1 || numbers.includes(tag)) {
-      throw new Refusal('malformed', `tag ${tag} twice, or no tag`)
+  const unreadable: number[] = []
+  for (const tag of new Set(numbers)) {
+    const known = tags[tag]
+    if (known === undefined) {
+      unknown.push(tag)
+      continue
     }
-    numbers.push(tag)
-    const entry = tags[tag]
-    if (entry === undefined) unknown.push(tag)
-    else list.set(entry[0], entry[1](children[0]))
+    const [name, read] = known
+    const readTag = () => read(findOnly(entries, tag))
+    const found = decisiveTags.includes(tag) ? readTag() : readOptional(readTag)
+    if (found === undefined) unreadable.push(tag)
+    else list.set(name, found)
   }
   if (unknown.length > 0) list.set('unknown_tags', unknown)
+  if (unreadable.length > 0) list.set('unreadable_tags', unreadable)
   list.set(
     'are_tags_ordered',
     numbers.every((tag, index) => index === 0 || tag > numbers[index - 1]!),
@@ -170,22 +190,29 @@ function readAuthorizations(value: Asn1 | undefined): AuthorizationList {
   return Object.fromEntries(list) as AuthorizationList
 }
 
+/** @throws Refusal when the tag is there twice, or not around exactly one value */
+function findOnly(entries: readonly Asn1[], wanted: number): Asn1 {
+  const [entry, second] = entries.filter(({ tag }) => tag === wanted)
+  if (entry?.children.length === 1 && second === undefined) return entry.children[0]!
+  throw new Refusal('malformed', `tag ${wanted} twice, or not around one value`)
+}
+
 /**
  * Reads the extension's content.
- * @throws Refusal `key_description_malformed` with what breaks the schema
+ * @throws Refusal `key_description_malformed` with what breaks the schema where a decision reads it
  */
 export function readKeyDescription(extension: Uint8Array): KeyDescription {
   try {
-    const values = readSequence(parseAsn1(extension), 8, 8)
+    const values = readSequence(parseAsn1(extension), 8)
     return {
-      attestation_version: readInteger(values[0]),
+      ...fact('attestation_version', () => readInteger(values[0])),
       attestation_security_level: readNamed(readEnumerated(values[1]), securityLevels),
-      key_mint_version: readInteger(values[2]),
+      ...fact('key_mint_version', () => readInteger(values[2])),
       key_mint_security_level: readNamed(readEnumerated(values[3]), securityLevels),
       attestation_challenge: toBase64(readOctets(values[4])),
-      unique_id: toBase64(readOctets(values[5])),
-      software_enforced: readAuthorizations(values[6]),
-      hardware_enforced: readAuthorizations(values[7]),
+      ...fact('unique_id', () => toBase64(readOctets(values[5]))),
+      software_enforced: readAuthorizations(values[6], decisive.software),
+      hardware_enforced: readAuthorizations(values[7], decisive.hardware),
     }
   } catch (error) {
     if (!(error instanceof Refusal)) throw error

@@ -25,42 +25,59 @@ export type PlayIntegrityInput = {
   nonce: Uint8Array | null
   /** Null reports the app and does not judge it. */
   apps: readonly AttestedApp[] | null
+  /** Of the tenant: testing responses count in a sandbox alone. Null reports them. */
+  environment: 'live' | 'sandbox' | null
   nowMs: number
 }
 
-const texts = z.array(z.string().max(256)).max(64).optional()
-const label = z.string().max(256).optional()
+const text = z.string().max(256)
 
-/** What is read of a verdict. Every part but the request can be missing where Google is unsure. */
+/** What names neither request nor app: of another form it counts as left out. */
+const lenient = <T extends z.ZodType>(schema: T) => schema.optional().catch(undefined)
+const label = lenient(text)
+const labels = lenient(
+  z
+    .array(z.unknown())
+    .max(64)
+    .transform((values) => values.filter((value) => text.safeParse(value).success) as string[]),
+)
+
+/**
+ * What is read of a verdict. Every part but the request can be missing where Google is unsure, and
+ * null is as good as missing.
+ */
 const verdictSchema = z.looseObject({
   requestDetails: z.looseObject({
     requestPackageName: z.string().max(256),
-    nonce: z.string().max(1_024).optional(),
-    requestHash: z.string().max(1_024).optional(),
+    nonce: z.string().max(1_024).nullish(),
+    requestHash: z.unknown().optional(),
     timestampMillis: z.union([z.string().regex(/^\d{1,15}$/), z.int().nonnegative()]),
   }),
   appIntegrity: z
     .looseObject({
       appRecognitionVerdict: label,
-      packageName: label,
-      certificateSha256Digest: texts,
-      versionCode: z.union([z.string().max(32), z.number()]).optional(),
+      packageName: text.nullish(),
+      certificateSha256Digest: z.array(text).max(64).nullish(),
+      versionCode: lenient(z.union([z.string().max(32), z.number()])),
     })
-    .optional(),
-  deviceIntegrity: z
-    .looseObject({
-      deviceRecognitionVerdict: texts,
-      deviceAttributes: z.looseObject({ sdkVersion: z.number().optional() }).optional(),
-      recentDeviceActivity: z.looseObject({ deviceActivityLevel: label }).optional(),
-    })
-    .optional(),
-  accountDetails: z.looseObject({ appLicensingVerdict: label }).optional(),
-  environmentDetails: z
-    .looseObject({
+    .nullish(),
+  deviceIntegrity: lenient(
+    z.looseObject({
+      deviceRecognitionVerdict: labels,
+      deviceAttributes: lenient(
+        z.looseObject({ sdkVersion: lenient(z.union([z.string().max(32), z.number()])) }),
+      ),
+      recentDeviceActivity: lenient(z.looseObject({ deviceActivityLevel: label })),
+    }),
+  ),
+  accountDetails: lenient(z.looseObject({ appLicensingVerdict: label })),
+  testingDetails: z.unknown().optional(),
+  environmentDetails: lenient(
+    z.looseObject({
       playProtectVerdict: label,
-      appAccessRiskVerdict: z.looseObject({ appsDetected: texts }).optional(),
-    })
-    .optional(),
+      appAccessRiskVerdict: lenient(z.looseObject({ appsDetected: labels })),
+    }),
+  ),
 })
 
 type Verdict = z.infer<typeof verdictSchema>
@@ -78,8 +95,9 @@ export async function checkPlayIntegrity(input: PlayIntegrityInput): Promise<Att
   checkNonce(verdict, input, log)
   checkPackage(verdict, log)
   checkAge(verdict, input.nowMs, log)
+  checkTesting(verdict, input, log)
   if (input.apps !== null) checkApp(verdict, input.apps, log)
-  const isForThis = !log.hasFailed(['nonce', 'package', 'age'])
+  const isForThis = !log.hasFailed(['nonce', 'package', 'age', 'testing'])
   return log.end(facts, isForThis ? toLevel(verdict) : 'none')
 }
 
@@ -172,6 +190,15 @@ function readVerdict(payload: Uint8Array): Verdict {
   throw new Refusal('malformed', `${path || 'the verdict'} is missing or of another form`)
 }
 
+/**
+ * Whether someone chose the verdict in the Play Console, for a tester's account: Google says
+ * nothing of the phone then. What is there in another form counts as such, too.
+ */
+function isTesting({ testingDetails: details }: Verdict): boolean {
+  if (details === undefined || details === null) return false
+  return (details as { isTestingResponse?: unknown }).isTestingResponse !== false
+}
+
 const toIssuedMs = ({ requestDetails }: Verdict): number => Number(requestDetails.timestampMillis)
 
 function toFacts(verdict: Verdict): Record<string, unknown> {
@@ -181,6 +208,7 @@ function toFacts(verdict: Verdict): Record<string, unknown> {
     package: requestDetails.requestPackageName,
     nonce: requestDetails.nonce ?? null,
     issued_at: toIssuedMs(verdict),
+    is_testing: isTesting(verdict),
     app_recognition: appIntegrity?.appRecognitionVerdict ?? null,
     app_version: appIntegrity?.versionCode ?? null,
     signers: (appIntegrity?.certificateSha256Digest ?? []).map(toDigest).map(toBase64),
@@ -201,8 +229,8 @@ function checkNonce({ requestDetails }: Verdict, { nonce }: PlayIntegrityInput, 
     'nonce',
     () => {
       const given = requestDetails.nonce
-      if (given === undefined) {
-        const isStandard = requestDetails.requestHash !== undefined
+      if (typeof given !== 'string') {
+        const isStandard = typeof requestDetails.requestHash === 'string'
         throw new Refusal(isStandard ? 'standard_request' : 'challenge_mismatch', 'no nonce')
       }
       if (nonce === null) return
@@ -215,8 +243,8 @@ function checkNonce({ requestDetails }: Verdict, { nonce }: PlayIntegrityInput, 
 
 function checkPackage({ requestDetails, appIntegrity }: Verdict, log: StepLog): void {
   const { requestPackageName: requested } = requestDetails
-  const recognized = appIntegrity?.packageName
-  log.judge('package', recognized === undefined || recognized === requested, 'package_mismatch', {
+  const recognized = appIntegrity?.packageName ?? requested
+  log.judge('package', recognized === requested, 'package_mismatch', {
     held: requested,
     failed: `asked by ${requested}, recognized as ${recognized}`,
   })
@@ -233,6 +261,15 @@ function checkAge(verdict: Verdict, nowMs: number, log: StepLog): void {
   )
 }
 
+/** Verdicts of one's own choice are for trying an app out, where nothing depends on them. */
+function checkTesting(verdict: Verdict, { environment }: PlayIntegrityInput, log: StepLog): void {
+  const held = isTesting(verdict) ? 'a testing response' : 'a verdict of Google’s'
+  log.judge('testing', !isTesting(verdict) || environment !== 'live', 'testing_response', {
+    held: environment === null ? `${held}; not judged` : held,
+    failed: 'the verdict was chosen in the Play Console',
+  })
+}
+
 /** Signers are missing where Google did not evaluate the app: then the package decides. */
 function checkApp(
   { requestDetails, appIntegrity }: Verdict,
@@ -240,15 +277,15 @@ function checkApp(
   log: StepLog,
 ): void {
   const { requestPackageName: name } = requestDetails
-  const digests = appIntegrity?.certificateSha256Digest
+  const digests = appIntegrity?.certificateSha256Digest ?? null
   log.attempt(
     'app',
     () => {
       const isListed = apps.some(({ platform, id }) => platform === 'android' && id === name)
-      if (digests === undefined && isListed) return name
+      if (digests === null && isListed) return name
       return findAndroidApp(apps, [name], (digests ?? []).map(toDigest)).id
     },
-    (id) => (digests === undefined ? `${id}; Google names no signer` : id),
+    (id) => (digests === null ? `${id}; Google names no signer` : id),
   )
 }
 

@@ -116,10 +116,6 @@ export const attestationReasons = {
     meaning: 'The phone was started without a check of its system.',
     advice: 'Expect it of rooted phones.',
   },
-  patch_level_invalid: {
-    meaning: 'A security patch level is no month of a calendar.',
-    advice: 'Report the model of the phone.',
-  },
 
   // What Apple says of the key.
   key_id_mismatch: {
@@ -161,6 +157,11 @@ export const attestationReasons = {
     meaning: 'The token is from the future.',
     advice: 'Look whether the clock of this server is right.',
   },
+  testing_response: {
+    meaning:
+      'The verdict was chosen in the Play Console for a tester; it says nothing of the phone.',
+    advice: 'Remove the tester’s response there, or test with a sandbox tenant.',
+  },
   package_mismatch: {
     meaning: 'The token names two different packages.',
     advice: 'Treat it as a forgery.',
@@ -185,5 +186,18 @@ export class Refusal extends Error {
     super(detail)
     this.name = 'Refusal'
     this.reason = reason
+  }
+}
+
+/**
+ * Reads what no decision needs: an odd value there says nothing of the phone.
+ * @returns undefined where `read` refuses it
+ */
+export function readOptional<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof Refusal) return undefined
+    throw error
   }
 }

@@ -4,9 +4,11 @@
  */
 import { z } from 'zod'
 import { certificateBytesMax, chainCertificatesMax } from '../base/limits/attestation.ts'
+import type { ProblemDetail } from '../http/problem.ts'
 import { parseCborMap } from './cbor.ts'
+import { readCertificate } from './certificate.ts'
 import { decodeBase64 } from './encodings.ts'
-import { Refusal } from './reasons.ts'
+import { type AttestationReason, Refusal, readOptional } from './reasons.ts'
 import type { AttestationProvider } from './steps.ts'
 
 export type EvidenceFile =
@@ -27,8 +29,9 @@ export type Evidence = z.infer<typeof evidenceSchema>
 const certificateCharactersMax = Math.ceil(certificateBytesMax / 3) * 4
 
 /**
- * Decodes the evidence of a registration. What is no base64 is empty, and is rejected as malformed.
- * No more certificates are decoded than show that a chain is too long.
+ * Decodes the evidence of a registration. White space is ignored, since Android's encoder breaks
+ * lines by default. What is no base64 is empty, and is rejected as malformed. No more certificates
+ * are decoded than show that a chain is too long.
  */
 export function decodeEvidence(evidence: Evidence): Exclude<EvidenceFile, { kind: 'assertion' }> {
   switch (evidence.provider) {
@@ -36,18 +39,65 @@ export function decodeEvidence(evidence: Evidence): Exclude<EvidenceFile, { kind
       const chain = evidence.chain.slice(0, chainCertificatesMax + 1)
       return {
         kind: 'key_attestation',
-        chain: chain.map((text) => decodeBase64(text, certificateCharactersMax) ?? empty),
+        chain: chain.map(decodeCertificate),
       }
     }
     case 'app_attest':
       return {
         kind: 'app_attest',
-        object: decodeBase64(evidence.attestation) ?? empty,
-        keyId: decodeBase64(evidence.key_id) ?? empty,
+        object: decodeBase64(withoutSpace(evidence.attestation)) ?? empty,
+        keyId: decodeBase64(withoutSpace(evidence.key_id)) ?? empty,
       }
     case 'play_integrity':
-      return { kind: 'play_integrity', token: evidence.token }
+      return { kind: 'play_integrity', token: withoutSpace(evidence.token) }
   }
+}
+
+const decodeCertificate = (text: string): Buffer =>
+  decodeBase64(withoutSpace(text), certificateCharactersMax) ?? empty
+
+/**
+ * Which member of a registration nobody can read, and in which form it belongs.
+ * @param reason why the evidence is rejected; null when it is not
+ * @returns null when all of it was read, whatever the verdict
+ */
+export function findUnreadable(
+  evidence: Evidence,
+  reason: AttestationReason | null,
+): ProblemDetail | null {
+  const say = (member: string, form: string, text = '') => ({
+    path: `$.evidence.${member}`,
+    message: `must be ${form}${describeForm(text)}`,
+  })
+  if (evidence.provider === 'app_attest') {
+    const { key_id: id, attestation } = evidence
+    if (decodeBase64(withoutSpace(id))?.length !== keyIdBytes) {
+      return say('key_id', 'the key id that generateKey returned: base64 of 32 bytes', id)
+    }
+    return reason !== 'malformed'
+      ? null
+      : say('attestation', 'the object that attestKey returned, in base64', attestation)
+  }
+  if (reason !== 'malformed') return null
+  if (evidence.provider === 'play_integrity') {
+    const form = 'the token that Play Integrity returned for a classic request, as it is'
+    return say('token', form)
+  }
+  const index = evidence.chain.findIndex(
+    (text) => readOptional(() => readCertificate(decodeCertificate(text))) === undefined,
+  )
+  return index < 0
+    ? say('chain', 'all certificates of getCertificateChain, leaf first')
+    : say(`chain[${index}]`, 'base64 of one certificate in DER', evidence.chain[index])
+}
+
+const keyIdBytes = 32
+
+/** What a text is that should be base64. */
+function describeForm(text: string): string {
+  if (text.includes('-----BEGIN'))
+    return '; this is PEM, without its BEGIN and END lines it is right'
+  return /^(?:[0-9a-f]{2}[\s:]?)+$/i.test(text) ? '; this is hex' : ''
 }
 
 const empty = Buffer.alloc(0)

@@ -24,6 +24,8 @@ export type EvidenceContext = {
   playKeys: PlayKeys | null
   /** Null judges no revocation. */
   statusList: StatusList | null
+  /** Of the tenant; null reports what only a sandbox takes. */
+  environment: 'live' | 'sandbox' | null
   roots: AttestationRoots
   nowMs: number
 }
@@ -32,7 +34,7 @@ export type EvidenceContext = {
 export async function checkEvidence(
   evidence: Exclude<EvidenceFile, { kind: 'assertion' }>,
   { challenge }: Expected,
-  { apps, playKeys, statusList, roots, nowMs }: EvidenceContext,
+  { apps, playKeys, statusList, environment, roots, nowMs }: EvidenceContext,
 ): Promise<AttestationCheck> {
   switch (evidence.kind) {
     case 'key_attestation': {
@@ -61,7 +63,8 @@ export async function checkEvidence(
     case 'play_integrity': {
       if (playKeys === null) return refuseWithoutKeys()
       const { token } = evidence
-      return checkPlayIntegrity({ token, keys: playKeys, nonce: challenge, apps, nowMs })
+      const common = { nonce: challenge, apps, environment, nowMs }
+      return checkPlayIntegrity({ token, keys: playKeys, ...common })
     }
   }
 }

@@ -1,7 +1,9 @@
 /**
  * Evidence of one event, in the header `X-Service-Attestation`: that the attested key of the
  * install signed this body, or that Google says so of this body. It is looked at only after the
- * event's own signature held. What fails is never refused: a refusal tells an attacker what to mend.
+ * event's own signature held. What the platform has signed for this body counts, whatever it says.
+ * Any other evidence counts as none: nothing stands behind it, and a body that is sent again with
+ * such a header must get the answer of the event that is stored.
  */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { checkAssertion } from '#shared/core/attestation/app-attest-assertion.ts'
@@ -46,7 +48,17 @@ export type EventEvidence = {
   counter: number | null
   /** What a Play token says; empty for a signature. */
   signals: CategorySignals
+  /** The attested key or Google signed it for this body. */
+  proven: boolean
 }
+
+/** Five parts: a compact JWE. */
+const playForm = /^[\w-]+(?:\.[\w-]*){4}$/
+
+/** Whether a header has one of the forms, whatever it proves. */
+export const isEvidenceForm = (header: string): boolean =>
+  header.length <= eventEvidenceCharactersMax &&
+  (playForm.test(header) || (decodeBase64(header)?.length ?? 0) > 0)
 
 /** @returns the token, when the header has the form of a Play token and may be parsed */
 export const findPlayToken = (header: string): string | null =>
@@ -72,18 +84,29 @@ export function checkEventSignature(
   if (bytes === null || bytes.length === 0) return reject('malformed')
   if (provider !== 'app_attest') {
     const holds = verify('sha256', body, { key, dsaEncoding: 'der' }, bytes)
-    return holds ? toEvidence(provider, 'verified') : reject('signature_invalid')
+    return holds ? toEvidence(provider, 'verified', { proven: true }) : reject('signature_invalid')
   }
   const check = checkAssertion({ assertion: bytes, publicKey: key, clientData: body, apps })
-  if (check.reason !== null) return reject(check.reason)
-  return toEvidence(provider, 'verified', { counter: check.facts.counter as number })
+  const proven = check.level !== 'none'
+  if (check.reason !== null) {
+    return toEvidence(provider, 'rejected', { reason: check.reason, proven })
+  }
+  return toEvidence(provider, 'verified', { counter: check.facts.counter as number, proven })
 }
 
 const toEvidence = (
   provider: InstallProvider,
   verdict: EventEvidence['verdict'],
   known: Partial<EventEvidence> = {},
-): EventEvidence => ({ provider, verdict, reason: null, counter: null, signals: {}, ...known })
+): EventEvidence => ({
+  provider,
+  verdict,
+  reason: null,
+  counter: null,
+  signals: {},
+  proven: false,
+  ...known,
+})
 
 /** @returns null when it is no key of P-256, which is the one kind that signs events */
 function openKey(publicKey: string): KeyObject | null {
@@ -106,11 +129,11 @@ export const toTokenKey = (publicKey: string | null): string | null =>
 /** @param verified of a Play token whose nonce is the hash of the body; null without room for it */
 export function toPlayEvidence(verified: VerifiedEvidence | null): EventEvidence {
   if (verified === null) return toEvidence('play_integrity', 'none', { reason: 'no_room' })
-  const { verdict, reason, signals } = verified
-  return toEvidence('play_integrity', verdict, { reason, signals })
+  const { verdict, reason, signals, proven } = verified
+  return toEvidence('play_integrity', verdict, { reason, signals, proven })
 }
 
-/** Evidence that fails takes away what says that a phone is genuine. */
+/** Evidence that speaks against the phone takes away what says that a phone is genuine. */
 function withoutFavour({ verified: _, ...signals }: CategorySignals): CategorySignals {
   return Object.hasOwn(signals, 'hardware_backed')
     ? { ...signals, hardware_backed: false }
@@ -134,7 +157,7 @@ export function toEventSignals(
 }
 
 function addEvidence(signals: CategorySignals, evidence: EventEvidence | null): CategorySignals {
-  if (evidence === null || evidence.verdict === 'none') return signals
+  if (evidence === null || !evidence.proven) return signals
   if (evidence.verdict === 'verified') {
     // A registration that was rejected stays so: a good signature shows the same key again.
     return { ...signals, ...evidence.signals }

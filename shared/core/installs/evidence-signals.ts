@@ -12,6 +12,7 @@ import {
   playLabelCharactersMax,
   playLabelsMax,
 } from '#shared/core/base/limits/attestation.ts'
+import type { ProblemDetail } from '#shared/core/http/problem.ts'
 import type { CategorySignals } from '#shared/core/signals/signal-definition.ts'
 import type { InstallProvider } from './registration.ts'
 
@@ -20,6 +21,10 @@ export type VerifiedEvidence = {
   verdict: 'verified' | 'rejected' | 'none'
   /** A code of `reasons.ts`; null unless rejected. */
   reason: string | null
+  /** The member of the registration that cannot be read; null when all can. */
+  unreadable: ProblemDetail | null
+  /** The platform signed it for this request, whatever it says: see `isProven`. */
+  proven: boolean
   level: AttestationLevel
   /** SubjectPublicKeyInfo in base64; null without a key that was proven to be of this request. */
   publicKey: string | null
@@ -41,6 +46,8 @@ export const noEvidence: VerifiedEvidence = {
   provider: 'none',
   verdict: 'none',
   reason: null,
+  unreadable: null,
+  proven: false,
   level: 'none',
   publicKey: null,
   issuers: [],
@@ -93,6 +100,8 @@ export function toVerifiedEvidence(check: AttestationCheck): VerifiedEvidence {
     provider,
     verdict,
     reason,
+    unreadable: null,
+    proven,
     level,
     publicKey: proven && typeof facts.public_key === 'string' ? facts.public_key : null,
     issuers: certificates.map(hashIssuer),
@@ -148,7 +157,12 @@ function toFactSignals(check: AttestationCheck): CategorySignals {
     case 'app_attest':
       return { ...app, ...flag('debug_build', facts.environment === 'development') }
     case 'play_integrity':
-      return { ...app, ...toPlaySignals(facts) }
+      return {
+        ...app,
+        ...flag('debug_build', facts.is_testing === true),
+        // Where someone chose the verdict, it says nothing of phone, app and account.
+        ...(hasFailed(check, 'testing') ? {} : toPlaySignals(facts)),
+      }
   }
 }
 

@@ -113,6 +113,11 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
     about: 'The platform’s attestation failed or was refused.',
     clause: 'failed the platform’s attestation',
   },
+  TEST_EVIDENCE: {
+    name: 'Test evidence',
+    about: 'The evidence is of a development environment, or its verdict was chosen for a test.',
+    clause: 'sent evidence that is made for tests',
+  },
   ATTESTATION_MISSING: {
     name: 'Attestation missing',
     about: 'The event has no valid proof of the install that sent it.',
@@ -233,6 +238,11 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
     name: 'Time zone mismatch',
     about: 'The time zone of the phone is not that of its address.',
     clause: 'is in another time zone than its address',
+  },
+  WEIGHED_ORIGIN: {
+    name: 'Weighed origin',
+    about: 'The policy weighs the country or the network operator of the address.',
+    clause: 'connects from a country or an operator that the policy weighs',
   },
   REQUEST_FORGED: {
     name: 'Forged request',

@@ -44,6 +44,7 @@ export const warningCodes = [
   'other_platform',
   'score_mismatch',
   'no_signals',
+  'evidence_rejected',
 ] as const
 
 /** A path into the body, what is wrong with it, and the nearest known name or null. */

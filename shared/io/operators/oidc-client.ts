@@ -1,9 +1,11 @@
 /**
  * The identity provider of operators, over OpenID Connect: the authorization code flow with PKCE.
- * Nothing waits for it at start: its metadata is read whenever someone begins to sign in, so that
- * an outage is known before a browser is sent there.
+ * Nothing waits for it at start: its metadata is read when someone begins to sign in, at most once
+ * in ten seconds, so that an outage is known before a browser is sent there.
  */
 import * as oidc from 'openid-client'
+import { createKept } from '#shared/core/base/kept-value.ts'
+import { oidcMetadataKeptMs } from '#shared/core/base/limits/http.ts'
 import { type OidcChecks, oidcClockSkewMs } from '#shared/core/operators/oidc-attempt.ts'
 import {
   OidcRefusedError,
@@ -20,6 +22,8 @@ export type OidcSettings = {
   trustsEmails?: boolean
   /** False for a provider that does not say when a person proved who they are. */
   stepsUp?: boolean
+  /** A clock that never goes back; that of the process unless given. */
+  monotonicMs?: () => number
 }
 
 /** Who signed in at the provider, as its signed answer says. */
@@ -58,21 +62,23 @@ export type OidcClient = {
 
 /** @param settings.issuer https, or http on this machine */
 export function createOidcClient(settings: OidcSettings): OidcClient {
-  let found: oidc.Configuration | null = null
-  let finding: Promise<oidc.Configuration> | null = null
-  const find = async (): Promise<oidc.Configuration> => {
-    // Sign-ins that begin while it is read wait for the same answer: one request at a time.
-    finding ??= discover(settings).finally(() => {
-      finding = null
-    })
-    found = await finding.catch(rejectUnavailable)
-    return found
-  }
+  // Sign-ins that begin while it is read wait for the same answer, and share it for some seconds,
+  // also an outage. Older metadata is no reason to send a browser there.
+  const metadata = createKept({
+    read: () => discover(settings).catch(rejectUnavailable),
+    nowMs: settings.monotonicMs ?? (() => performance.now()),
+    rules: {
+      freshMs: oidcMetadataKeptMs,
+      staleMsMax: oidcMetadataKeptMs,
+      retryMs: oidcMetadataKeptMs,
+      waitMs: 0,
+    },
+  })
   return {
     issuer: settings.issuer,
     stepsUp: settings.stepsUp ?? true,
     toSignInUrl: async ({ state, nonce, verifier }, { redirectUri, fresh }) => {
-      const config = await find()
+      const config = await metadata.get()
       const url = oidc.buildAuthorizationUrl(config, {
         redirect_uri: redirectUri,
         scope: 'openid email',
@@ -85,7 +91,8 @@ export function createOidcClient(settings: OidcSettings): OidcClient {
       return url.href
     },
     redeem: async (returned, checks) => {
-      const config = found ?? (await find())
+      // A person who has signed in there can come back whatever became of the metadata since.
+      const config = metadata.state().last?.value ?? (await metadata.get())
       if (returned.searchParams.get('state') !== checks.state) {
         const words = 'This answer of the identity provider belongs to another sign-in.'
         throw new OidcRefusedError('state_mismatch', words)

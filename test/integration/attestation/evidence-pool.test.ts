@@ -143,8 +143,11 @@ describe('the verification of a registration', () => {
         { ...request, evidence: { provider: 'key_attestation', chain: certificates } },
         acme,
       )
-    expect(await send(['!', '!'])).toMatchObject({ reason: 'malformed' })
-    expect(await send([])).toMatchObject({ reason: 'malformed' })
+    expect(await send(['!', '!'])).toMatchObject({
+      reason: 'malformed',
+      unreadable: { path: '$.evidence.chain[0]' },
+    })
+    expect(await send([])).toMatchObject({ unreadable: { path: '$.evidence.chain' } })
     expect(await send(Array(10_000).fill(chain[1]))).toMatchObject({ reason: 'chain_too_long' })
     const apple = { provider: 'app_attest' as const, key_id: '?', attestation: '?' }
     expect(await pool.verify({ ...request, evidence: apple }, acme)).toMatchObject({

@@ -192,6 +192,27 @@ describe('a captured body, token or key', () => {
     expect([first.status, again.body]).toEqual([200, first.body])
   })
 
+  it('is answered alike with evidence that proves nothing: one event, one answer', async () => {
+    const body = bodyOf('acme', { device_id: 'pixel-1' })
+    const first = await sendWithToken(edge, body, mine!)
+    const stored = (await readElements(rig.nats)).at(-1)
+    for (const header of [Buffer.alloc(70, 1).toString('base64'), 'AAAA', 'eyJh.eyJh.A.A.A']) {
+      const again = await sendWithToken(edge, body, mine!, { 'x-service-attestation': header })
+      expect([header, again.status, again.body]).toEqual([header, 200, first.body])
+      const copy = (await readElements(rig.nats)).at(-1)
+      for (const member of ['rasp_score', 'reasons', 'server_signals']) {
+        expect(copy![member]).toEqual(stored![member])
+      }
+    }
+    const before = (await readElements(rig.nats)).length
+    for (const header of ['hello world!', '{}', 'AAAA, AAAA', 'x'.repeat(9_000), 'a.b']) {
+      const refused = await sendWithToken(edge, body, mine!, { 'x-service-attestation': header })
+      expect([refused.status, refused.body.code]).toEqual([400, 'malformed_request'])
+      expect(refused.body.errors).toMatchObject([{ path: 'X-Service-Attestation' }])
+    }
+    expect(await readElements(rig.nats)).toHaveLength(before)
+  })
+
   it('is refused beside a batch, which a tenant’s backend signs', async () => {
     const batch = `{"tenant_id":"acme","events":[${bodyFrom('acme')}]}`
     const answer = await send(edge, batch, {

@@ -11,6 +11,7 @@ import {
 } from '#shared/core/base/limits/installs.ts'
 import { makeChallenge } from '#shared/core/installs/challenge.ts'
 import { registrationSchema } from '#shared/core/installs/registration.ts'
+import { toAppleEvidence, toChainEvidence } from '../../support/installs/evidence-fixtures.ts'
 import {
   fetchChallenge,
   installsPath,
@@ -158,9 +159,9 @@ type Device = { device_id: string }
 
 describe('a registration with evidence', () => {
   it.each([
-    [{ provider: 'key_attestation', chain: ['AA=='] }],
-    [{ provider: 'app_attest', key_id: 'AA==', attestation: 'AA==' }],
-    [{ provider: 'play_integrity', token: 'a.b.c.d.e' }],
+    toChainEvidence(Buffer.alloc(40)),
+    toAppleEvidence(Buffer.alloc(40), Date.now()),
+    { provider: 'play_integrity', token: 'a.b.c.d.e' },
   ])('that does not hold registers as rejected: %o', async (evidence) => {
     const body = await registrationOf(edge, acme, { evidence })
     const { status, body: answer } = await sendRegistration(edge, acme, body)
@@ -178,7 +179,7 @@ describe('a registration with evidence', () => {
   })
 
   it('over a challenge that has expired, or of another service, is rejected for it', async () => {
-    const evidence = { provider: 'key_attestation', chain: ['AA=='] }
+    const evidence = toChainEvidence(Buffer.alloc(40))
     const [key] = edgeKeysOf(rig.masterKey).challenges
     const expired = makeChallenge(key, Buffer.alloc(16), Date.now() - challengeMs - 1)
     const foreign = makeChallenge(Buffer.alloc(32), Buffer.alloc(16), Date.now())
@@ -207,6 +208,7 @@ describe('a registration that is refused', () => {
     return (body.errors as { path: string; message: string }[])[0]
   }
 
+  const [leaf] = (toChainEvidence(Buffer.alloc(40)) as { chain: string[] }).chain
   it.each<[string, Record<string, unknown>, string, string]>([
     ['no device', { device_id: undefined }, '$.device_id', 'is missing'],
     ['a device that is a number', { device_id: 7 }, '$.device_id', 'must be a string'],
@@ -235,6 +237,23 @@ describe('a registration that is refused', () => {
       { app: undefined, evidence: { provider: 'key_attestation', chain: ['AA=='] } },
       '$.app',
       'is missing; evidence is of an app',
+    ],
+    [
+      'a certificate in PEM',
+      {
+        evidence: {
+          provider: 'key_attestation',
+          chain: [leaf, `-----BEGIN CERTIFICATE-----\n${leaf}\n-----END CERTIFICATE-----`],
+        },
+      },
+      '$.evidence.chain[1]',
+      'must be base64 of one certificate in DER; this is PEM, without its BEGIN and END lines it is right',
+    ],
+    [
+      'a key id in hex',
+      { evidence: { provider: 'app_attest', key_id: 'ab'.repeat(32), attestation: 'AA==' } },
+      '$.evidence.key_id',
+      'must be the key id that generateKey returned: base64 of 32 bytes; this is hex',
     ],
     [
       'an unknown platform',

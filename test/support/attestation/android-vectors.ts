@@ -89,6 +89,12 @@ export function makeAndroidVectors(
       { root: { fromMs: 0, toMs: nowMs - day } },
       'verified hardware',
     ),
+    phone('a patch level of month 13', { patchLevel: 202_613 }, 'verified hardware'),
+    phone(
+      'a tag twice, and one of another type, that nobody reads',
+      { more: [explicit(706, integer(202_611)), explicit(718, truth(true))] },
+      'verified hardware',
+    ),
     phone(
       'a tag that is not known yet',
       { more: [explicit(799, integer(1))] },
@@ -206,10 +212,14 @@ export function makeAndroidVectors(
       },
       'key_description_malformed',
     ),
-    phone('a tag twice', { more: [explicit(706, integer(202_611))] }, 'key_description_malformed'),
     phone(
-      'another type than the schema’s',
-      { more: [explicit(718, truth(true))] },
+      'a tag twice that is judged',
+      { more: [explicit(702, integer(0))] },
+      'key_description_malformed',
+    ),
+    phone(
+      'another type than the schema’s of what is judged',
+      { ...noLockedPhone, more: [explicit(704, truth(true))] },
       'key_description_malformed',
     ),
     withChain(
@@ -245,7 +255,6 @@ export function makeAndroidVectors(
     phone('a failed check of the system', { bootState: 3 }, 'boot_unverified hardware'),
     phone('another package', { packageName: 'com.example.other' }, 'app_unknown hardware'),
     phone('a repackaged app', { signer: Buffer.alloc(32, 0xcd) }, 'app_signer_unknown hardware'),
-    phone('a patch level of month 13', { patchLevel: 202_613 }, 'patch_level_invalid hardware'),
     phone('an issuer on the status list', {}, 'revoked', {
       status_list: { entries: { a1b2: { status: 'REVOKED', reason: 'KEY_COMPROMISE' } } },
     }),

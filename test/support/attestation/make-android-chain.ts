@@ -23,13 +23,15 @@ export type PhoneOptions = {
   patchLevel?: number
   /** Further values of the hardware's list. */
   more?: readonly Buffer[]
+  /** Further values of the software's list. */
+  moreSoftware?: readonly Buffer[]
 }
 
 /** The content of the extension. */
 export function makeKeyDescription(options: PhoneOptions): Buffer {
   const { level = 1, keyLevel = level, origin = 0, isLocked = true, bootState = 0 } = options
   const { hasRootOfTrust = true, packageName = 'com.example.bank', patchLevel = 202_610 } = options
-  const { signer = testSigner, more = [] } = options
+  const { signer = testSigner, more = [], moreSoftware = [] } = options
   const bootHash = Buffer.alloc(32, 2)
   const rootOfTrust = sequence([
     octets(Buffer.alloc(32, 1)),
@@ -48,7 +50,11 @@ export function makeKeyDescription(options: PhoneOptions): Buffer {
     enumerated(keyLevel),
     octets(options.challenge),
     octets([]),
-    sequence([explicit(701, integer(1_790_000_000_000)), explicit(709, octets(applicationId))]),
+    sequence([
+      explicit(701, integer(1_790_000_000_000)),
+      explicit(709, octets(applicationId)),
+      ...moreSoftware,
+    ]),
     sequence([
       explicit(1, set([integer(2), integer(3)])),
       explicit(2, integer(3)),

@@ -43,9 +43,11 @@ export const extensionMap = (): Buffer =>
 /** What a later iOS may add, and a value of another type than today's. */
 export const laterMap = (): Buffer =>
   toBytes(
-    new Map<string, unknown>([
+    new Map<string | number, unknown>([
       ['apple_validation_category_01', 'text'],
       ['apple_validation_category_02', true],
+      [3, 0.5],
+      ['apple_signed_at_01', new Date(0)],
     ]),
   )
 

@@ -178,6 +178,7 @@ export async function makePlayVectors(
   const keyWrap = { alg: 'A256KW', enc: 'A256GCM' }
   const hmac = { alg: 'HS256', key: Buffer.from(toKeyInfo(account.signing.publicKey)) }
   const request = { requestPackageName: 'com.example.bank', timestampMillis: String(nowMs) }
+  const testing = { verdict: { testingDetails: { isTestingResponse: true } } }
   const unevaluated = { appRecognitionVerdict: 'UNEVALUATED' }
   return Promise.all([
     make('strong integrity', {}, 'verified hardware'),
@@ -230,6 +231,11 @@ export async function makePlayVectors(
       },
       'package_mismatch',
     ),
+    make('a testing response', testing, 'testing_response'),
+    make('a testing response, in a sandbox', testing, 'verified hardware').then((vector) => ({
+      ...vector,
+      environment: 'sandbox' as const,
+    })),
     make('another package', { packageName: 'com.example.other' }, 'app_unknown hardware'),
     make('a repackaged app', { signer: Buffer.alloc(32, 0xcd) }, 'app_signer_unknown hardware'),
   ])

@@ -31,7 +31,6 @@ export const vectorSteps: Record<VectorKind, Record<string, readonly Reason[]>> 
     bootloader: ['root_of_trust_missing', 'bootloader_unlocked'],
     boot_state: ['boot_self_signed', 'boot_unverified'],
     app,
-    patch_levels: ['patch_level_invalid'],
     revocation: ['revoked'],
   },
   app_attest: {
@@ -60,6 +59,7 @@ export const vectorSteps: Record<VectorKind, Record<string, readonly Reason[]>> 
     nonce: ['challenge_mismatch', 'standard_request'],
     package: ['package_mismatch'],
     age: ['token_too_old', 'token_from_future'],
+    testing: ['testing_response'],
     app,
   },
 }

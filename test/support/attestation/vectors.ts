@@ -26,6 +26,8 @@ export type AttestationVector = {
   status_list?: unknown
   /** Instead of `apps` of the file. */
   apps?: AttestedApp[]
+  /** Of the tenant; live unless given. */
+  environment?: 'sandbox'
   now_ms: number
   verdict: 'verified' | 'rejected'
   reason: AttestationReason | null
@@ -141,7 +143,8 @@ export async function checkVector(
         verificationKey: toPublicKey(file.play.verification_key),
       }
       const token = input[0]!.toString('latin1')
-      return checkPlayIntegrity({ token, keys, nonce: challenge, apps, nowMs })
+      const { environment = 'live' } = vector
+      return checkPlayIntegrity({ token, keys, nonce: challenge, apps, environment, nowMs })
     }
   }
 }

@@ -67,8 +67,14 @@ export function toAppleEvidence(challenge: Buffer, nowMs: number): Evidence {
   }
 }
 
-/** @param nonce the challenge, or a body's hash */
-export const toPlayToken = (nonce: Buffer, issuedMs: number): Promise<string> =>
-  makePlayToken(play, { nonce, issuedMs, signer: testSigner })
+/**
+ * @param nonce the challenge, or a body's hash
+ * @param verdict replaces members of Google's verdict
+ */
+export const toPlayToken = (
+  nonce: Buffer,
+  issuedMs: number,
+  verdict: Record<string, unknown> = {},
+): Promise<string> => makePlayToken(play, { nonce, issuedMs, signer: testSigner, verdict })
 
 export const hashBody = (body: Buffer): Buffer => hash('sha256', body, 'buffer')

@@ -68,14 +68,15 @@ export async function register(
   return { tenantId: tenant.tenantId, deviceId, token: token!, key: key! }
 }
 
-/** Sends a body with a token, signed with a key. */
+/** Sends a body with a token, signed with a key. @param more further headers */
 export const sendWithToken = (
   edge: { url: string },
   body: string,
   { token, key }: { token: string; key: string },
+  more: Record<string, string> = {},
 ): Promise<Answer> =>
   send(edge, body, {
-    headers: { 'x-service-install': token, 'x-service-signature': signBody(body, key) },
+    headers: { 'x-service-install': token, 'x-service-signature': signBody(body, key), ...more },
   })
 
 /** Every element of the stream as its header and body, events and registrations. */

@@ -148,7 +148,7 @@ it('Play Integrity makes tokens for a challenge and for a body', async () => {
   }
   const body = Buffer.from('a body')
   const check = (token: string, nonce: Buffer) =>
-    checkPlayIntegrity({ token, keys, nonce, apps, nowMs: clock })
+    checkPlayIntegrity({ token, keys, nonce, apps, environment: 'live', nowMs: clock })
   const verified = { verdict: 'verified', level: 'software' }
   expect(await check(await play.attest(challenge), challenge)).toMatchObject(verified)
   const hash = createHash('sha256').update(body).digest()

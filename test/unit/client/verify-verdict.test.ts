@@ -15,7 +15,7 @@ import {
 } from '#shared/core/verdicts/verdict-token.ts'
 import { makeVerdictKey } from '#shared/io/verdicts/make-verdict-key.ts'
 import { createRandom } from '../../../deploy/fleet/phones/random.ts'
-import { verifyVerdict } from '../../../shared/client/client.ts'
+import { verdictKeysStatus, verifyVerdict } from '../../../shared/client/client.ts'
 import {
   VerdictKeysError,
   type VerdictVerificationError,
@@ -365,15 +365,60 @@ describe('keys that are fetched', () => {
     vi.useFakeTimers({ toFake: ['Date'], now: nowMs })
     const { state, fetchKeys } = makeFetcher([present.jwk])
     state.fails = true
-    expect(await verify(token, fetchKeys)).toBe('VerdictKeysError')
+    const fetchedMs = nowMs + 10_000
+    for (let check = 0; check < 20; check++) {
+      expect(await verify(token, fetchKeys)).toBe('VerdictKeysError')
+    }
+    expect(state.calls).toBe(1)
     state.fails = false
+    vi.setSystemTime(fetchedMs)
     expect(await verify(token, fetchKeys)).toBe('ALLOW')
     state.fails = true
-    vi.setSystemTime(nowMs + 3_599_000)
+    vi.setSystemTime(fetchedMs + 3_599_000)
     expect(await verify(token, fetchKeys)).toBe('ALLOW')
     expect(await verify(makeKey().sign(claims), fetchKeys)).toBe('VerdictKeysError')
-    vi.setSystemTime(nowMs + 3_600_000)
+    vi.setSystemTime(fetchedMs + 3_600_000)
     expect(await verify(token, fetchKeys)).toBe('VerdictKeysError')
+  })
+
+  it('are asked for once in ten seconds of an outage, and a failure is remembered', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: nowMs })
+    const { state, fetchKeys } = makeFetcher([present.jwk])
+    await verify(token, fetchKeys)
+    expect(verdictKeysStatus(fetchKeys)).toEqual({ fetchedAtMs: nowMs, error: null })
+    state.fails = true
+    for (let second = 300; second < 360; second++) {
+      vi.setSystemTime(nowMs + second * 1_000)
+      for (let check = 0; check < 10; check++) {
+        expect(await verify(token, fetchKeys)).toBe('ALLOW')
+        expect(await verify(makeKey().sign(claims), fetchKeys)).toBe('VerdictKeysError')
+      }
+    }
+    expect(state.calls).toBe(7)
+    const { fetchedAtMs, error } = verdictKeysStatus(fetchKeys)
+    expect([fetchedAtMs, error?.message]).toEqual([
+      nowMs,
+      'the verdict keys cannot be fetched (no route)',
+    ])
+    expect(verdictKeysStatus(keys)).toEqual({ fetchedAtMs: null, error: null })
+  })
+
+  it('that are kept verify without a wait while the service hangs', async () => {
+    vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'], now: nowMs })
+    let calls = 0
+    // It answers once and never again.
+    const fetchKeys = () => (++calls === 1 ? Promise.resolve(keys) : new Promise<never>(() => {}))
+    expect(await verify(token, fetchKeys)).toBe('ALLOW')
+    vi.setSystemTime(nowMs + 1_800_000)
+    // Time stands still here: a check that waited for the fetch would never end.
+    for (let check = 0; check < 100; check++) expect(await verify(token, fetchKeys)).toBe('ALLOW')
+    expect(calls).toBe(2)
+    const unknown = verify(makeKey().sign(claims), fetchKeys)
+    await vi.advanceTimersByTimeAsync(5_000)
+    expect(await unknown).toBe('VerdictKeysError')
+    expect(verdictKeysStatus(fetchKeys).error?.message).toContain('no answer in 5 s')
+    expect(await verify(token, fetchKeys)).toBe('ALLOW')
+    expect(calls).toBe(2)
   })
 
   it('come from an address, with one request', async () => {

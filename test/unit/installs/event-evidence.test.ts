@@ -4,6 +4,7 @@ import type { AttestedApp } from '#shared/core/attestation/apps.ts'
 import {
   checkEventSignature,
   findPlayToken,
+  isEvidenceForm,
   toEventSignals,
   toPlayEvidence,
 } from '#shared/core/installs/event-evidence.ts'
@@ -35,6 +36,7 @@ describe('the signature of an attested key over a body', () => {
         reason: null,
         counter: null,
         signals: {},
+        proven: true,
       })
     }
   })
@@ -113,6 +115,13 @@ describe('the signature of an attested key over a body', () => {
     expect(accepted).toEqual([])
   })
 
+  it('has a form, which is looked at before anything is verified', () => {
+    const play = 'eyJh.eyJh.eyJh.eyJh.eyJh'
+    expect([signBody(), play, 'AAAA'].filter((header) => !isEvidenceForm(header))).toEqual([])
+    const others = ['', 'junk', 'hello world!', 'a.b.c', twice, 'A'.repeat(10_000)]
+    expect(others.filter(isEvidenceForm)).toEqual(['junk'])
+  })
+
   it('tells a Play token by its dots, and parses none that is too long', () => {
     expect(findPlayToken('a.b.c.d.e')).toBe('a.b.c.d.e')
     expect(findPlayToken(signBody())).toBeNull()
@@ -133,8 +142,18 @@ describe('the server signals of an event', () => {
     expect(toEventSignals({ signals: unlocked, serials }, verified, null)).toEqual(unlocked)
   })
 
-  it('lose their credit with evidence that fails, and the event is not refused', () => {
-    expect(toEventSignals({ signals, serials }, rejected, null)).toEqual({
+  it('are the same with evidence that nothing stands behind', () => {
+    expect(toEventSignals({ signals, serials }, rejected, null)).toEqual(signals)
+    const junk = toPlayEvidence({ ...noEvidence, verdict: 'rejected', signals: { rejected: true } })
+    expect(toEventSignals({ signals, serials }, junk, null)).toEqual(signals)
+  })
+
+  it('lose their credit with evidence that speaks against the phone', () => {
+    const of = { appId: 'ABCDE12345.com.example.other', privateKey: key.privateKey }
+    const header = makeAssertion({ ...of, clientData: body }).toString('base64')
+    const otherApp = checkEventSignature(header, body, apple, [bank])
+    expect(otherApp).toMatchObject({ reason: 'app_unknown', proven: true })
+    expect(toEventSignals({ signals, serials }, otherApp, null)).toEqual({
       rejected: true,
       hardware_backed: false,
       os_patch_age_days: 31,
@@ -159,6 +178,7 @@ describe('the server signals of an event', () => {
       provider: 'play_integrity',
       verdict: 'verified',
       signals: play,
+      proven: true,
     })
     const before = { verified: true, pi_device: [], pi_app: 'UNEVALUATED' }
     expect(toEventSignals({ signals: before, serials: [] }, opened, null)).toEqual({

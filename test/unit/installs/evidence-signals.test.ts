@@ -53,6 +53,8 @@ describe('server signals of evidence', () => {
       provider: 'key_attestation',
       verdict: 'verified',
       reason: null,
+      unreadable: null,
+      proven: true,
       level: 'hardware',
       publicKey: expect.stringMatching(/^MFkw/),
       issuers: [expect.stringMatching(/^[\w-]{22}$/), expect.stringMatching(/^[\w-]{22}$/)],
@@ -133,6 +135,18 @@ describe('server signals of evidence', () => {
     expect(signals).toEqual({ verified: true, hardware_backed: true, debug_build: true })
     // Apple's intermediate is that of every phone: nothing can be told from it.
     expect(issuers).toEqual([])
+  })
+
+  it('says of a testing response of Play that it is one, and takes it in a sandbox alone', async () => {
+    const inSandbox = await verify('play: a testing response, in a sandbox')
+    expect(inSandbox.signals).toMatchObject({
+      verified: true,
+      debug_build: true,
+      pi_licensing: 'LICENSED',
+    })
+    const live = await verify('play: a testing response')
+    expect(live.signals).toEqual({ rejected: true, debug_build: true })
+    expect(live).toMatchObject({ level: 'none', reason: 'testing_response' })
   })
 
   it('gives no one of the vectors a credit that its verdict does not have', async () => {

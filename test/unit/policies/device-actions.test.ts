@@ -116,7 +116,7 @@ const flagsOf: [device: string, flags: string[]][] = [
   ['crowd of integrity tokens', ['UNUSUAL_ACTIVITY']],
   ['phone that repeats requests', ['REQUEST_REPLAYED']],
   ['attested phone', []],
-  ['evidence without a genuine chain', ['ATTESTATION_FAILED', 'TENANT_SIGNAL']],
+  ['evidence without a genuine chain', ['ATTESTATION_FAILED']],
   ['keybox that leaked', ['ATTESTATION_KEY_SHARED']],
   [
     'GrapheneOS, locked and attested',

@@ -9,6 +9,7 @@ import {
   type Suppression,
   toPolicyHash,
 } from '#shared/core/policies/policy.ts'
+import { presets } from '#shared/core/policies/presets/presets.ts'
 import { flagCodes } from '#shared/core/signals/flag-codes.ts'
 import { flags } from '#shared/core/signals/flags.ts'
 import { isServerCategory, type SignalCategory } from '#shared/core/signals/signal-definition.ts'
@@ -46,6 +47,26 @@ const suppression = (one: Partial<Suppression>): Suppression => ({
 
 const suppressing = (...suppressions: Suppression[]): Policy =>
   policySchema.parse({ ...defaultPolicy, suppressions })
+
+describe('the flag of a signal that a tenant declared', () => {
+  const tenants = catalogPaths.filter((path) => {
+    const [category, name] = path.split('.') as [SignalCategory, string]
+    return findSignal(category, name)!.flag === 'TENANT_SIGNAL'
+  })
+
+  test('is that of no signal that the service makes', () => {
+    expect(
+      tenants.filter((path) => isServerCategory(path.split('.')[0] as SignalCategory)),
+    ).toEqual([])
+  })
+
+  test.each(Object.entries(presets))('is that of nothing that %s weighs', (_, preset) => {
+    const listed = signalsOf(policySchema.parse(preset))
+    expect(
+      tenants.filter((path) => ![0, null].includes(listed.get(path)!.weight as never)),
+    ).toEqual([])
+  })
+})
 
 describe('the signal list', () => {
   test('has every signal of the catalog once, in order, unchanged', () => {

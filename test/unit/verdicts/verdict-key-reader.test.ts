@@ -15,13 +15,29 @@ function makeReader() {
     atMs: 0,
     reads: 0,
     fails: false,
+    hangs: false,
+    failures: 0,
+    pauses: 0,
+    resume: () => {},
+    paused: null as Promise<void> | null,
     keys: { keys: [makeVerdictKey().jwk] } as VerdictKeySet,
   }
+  const { promise, resolve: isPausing } = Promise.withResolvers<void>()
+  state.paused = promise
   const read = createVerdictKeyReader({
     readKeys: async () => {
       state.reads++
       if (state.fails) throw new Error('Postgres is away')
+      if (state.hangs) return new Promise<never>(() => {})
       return state.keys
+    },
+    onFailed: () => state.failures++,
+    pause: () => {
+      state.pauses++
+      isPausing()
+      return new Promise<void>((resolve) => {
+        state.resume = resolve
+      })
     },
     nowMs: () => state.atMs,
     monotonicMs: () => state.atMs,
@@ -55,12 +71,38 @@ describe('the keys are read', () => {
     const { keys } = state
     await read()
     state.fails = true
-    state.atMs = 5 * 60_000
+    state.atMs = 5 * 60_000 - 1
     expect(await read()).toBe(keys)
     state.atMs++
     await expect(read()).rejects.toThrow('Postgres is away')
     state.fails = false
+    state.atMs += 1_000
     expect(await read()).toBe(keys)
+  })
+
+  it('once a second while Postgres fails, and each failure is told once', async () => {
+    const { state, read } = makeReader()
+    await read()
+    state.fails = true
+    for (state.atMs = 1_000; state.atMs < 11_000; state.atMs += 100) {
+      await Promise.all(Array.from({ length: 10 }, read))
+    }
+    expect([state.reads, state.failures]).toEqual([11, 10])
+  })
+
+  it('from memory after half a second while Postgres hangs, which no request waits for twice', async () => {
+    const { state, read } = makeReader()
+    await read()
+    state.hangs = true
+    state.atMs = 1_000
+    const first = read()
+    await state.paused
+    state.atMs = 1_500
+    state.resume()
+    expect(await first).toBe(state.keys)
+    state.atMs = 60_000
+    expect(await Promise.all(Array.from({ length: 10 }, read))).toHaveLength(10)
+    expect([state.reads, state.pauses]).toEqual([2, 1])
   })
 })
 

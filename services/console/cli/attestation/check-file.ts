@@ -111,6 +111,7 @@ async function checkRecognized(
     { challenge: isForBody ? hash('sha256', body, 'buffer') : challenge },
     {
       apps,
+      environment: null,
       playKeys: options.keys === undefined ? null : readKeysFile(context, options.keys),
       statusList: readStatusList(context, options.status),
       roots: attestationRoots,

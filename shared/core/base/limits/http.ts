@@ -116,3 +116,9 @@ export const nameCharactersMax = 200
 export const guessesPerQuery = 256
 export const guessesWaitingPerSourceMax = 512
 export const guessesWaitingMax = connectionsMax
+
+/**
+ * How long the metadata of the identity provider, or its outage, is remembered: an outage that
+ * hangs costs one sign-in in ten seconds its five, and whoever begins many sends it no more.
+ */
+export const oidcMetadataKeptMs = 10_000

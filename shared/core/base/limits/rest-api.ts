@@ -133,6 +133,12 @@ export const eventListLimits = {
 export const verdictKeysReadEveryMs = 1_000
 
 /**
+ * How long a request waits for Postgres while it could have the last answer: a query takes some
+ * milliseconds, and a key that was withdrawn is gone at once where Postgres answers.
+ */
+export const verdictKeysWaitMs = 500
+
+/**
  * How long it answers so while Postgres is away: no longer than a verifier keeps them, so a key
  * that was withdrawn is forgotten after twice that, and a new one signs later by as much.
  */

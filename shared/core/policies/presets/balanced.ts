@@ -196,6 +196,7 @@ export const balancedPolicy: Policy = {
         wireless_adb: 8,
         usb_connected: 0,
         no_passcode: 4,
+        passcode_changed: 0,
         malware_detected: 30,
         suspicious_apps_count: 0,
         remote_control_active: 30,

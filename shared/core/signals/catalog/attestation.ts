@@ -13,7 +13,7 @@ export const attestationSignals = {
     type: 'boolean',
     platforms: ['android', 'ios'],
     grade: 'informational',
-    flag: 'TENANT_SIGNAL',
+    flag: 'ATTESTATION_MISSING',
     description: 'The key of an install signed the event, not the secret of the tenant; context.',
     sources: [],
   },
@@ -21,7 +21,7 @@ export const attestationSignals = {
     type: 'boolean',
     platforms: ['android', 'ios'],
     grade: 'informational',
-    flag: 'TENANT_SIGNAL',
+    flag: 'ATTESTATION_FAILED',
     description:
       'Whether the attested key lies in secure hardware: false when evidence was checked and does ' +
       'not prove it. False hits old phones that have no such hardware.',
@@ -31,7 +31,7 @@ export const attestationSignals = {
     type: 'boolean',
     platforms: ['android', 'ios'],
     grade: 'informational',
-    flag: 'TENANT_SIGNAL',
+    flag: 'ATTESTATION_FAILED',
     description: 'The evidence of the install held in every step; context.',
     sources: ['Key Attestation', 'App Attest', 'Play Integrity'],
   },
@@ -110,11 +110,11 @@ export const attestationSignals = {
     type: 'boolean',
     platforms: ['android', 'ios'],
     grade: 'medium',
-    flag: 'ATTESTATION_FAILED',
+    flag: 'TEST_EVIDENCE',
     description:
-      'The evidence is of the development environment or of a debug build. Hits the developers ' +
-      'and testers of the app.',
-    sources: ['App Attest', 'Key Attestation'],
+      'The evidence is of the development environment, of a debug build, or a testing response of ' +
+      'Play Integrity. Hits the developers and testers of the app.',
+    sources: ['App Attest', 'Key Attestation', 'Play Integrity'],
   },
   bootloader_unlocked: {
     type: 'boolean',

@@ -9,7 +9,7 @@ export const connectionSignals = {
     type: 'string',
     platforms: ['android', 'ios'],
     grade: 'informational',
-    flag: 'TENANT_SIGNAL',
+    flag: 'WEIGHED_ORIGIN',
     description:
       'Country of the address, as two capital letters; context. A VPN, a relay or a foreign SIM ' +
       'shows the country of its exit.',
@@ -19,7 +19,7 @@ export const connectionSignals = {
     type: 'string',
     platforms: ['android', 'ios'],
     grade: 'informational',
-    flag: 'TENANT_SIGNAL',
+    flag: 'WEIGHED_ORIGIN',
     description:
       'Number of the network’s operator, as `AS64500`; context. One operator has millions of ' +
       'customers.',

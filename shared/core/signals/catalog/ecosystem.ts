@@ -42,6 +42,14 @@ export const ecosystemSignals = {
     description: 'No screen lock is set.',
     sources: ['freeRASP', 'SEON'],
   },
+  passcode_changed: {
+    type: 'boolean',
+    platforms: ['ios'],
+    grade: 'informational',
+    flag: 'TENANT_SIGNAL',
+    description: 'The screen lock was set, changed or removed since the last start; context only.',
+    sources: ['freeRASP'],
+  },
   malware_detected: {
     type: 'boolean',
     platforms: ['android'],
