@@ -2,6 +2,7 @@
  * What an accepted submission is answered: the score and, by the tenant's setting, why; and the
  * verdict token that it asked for.
  */
+import { type AttestationReason, attestationReasons } from '#shared/core/attestation/reasons.ts'
 import { warningsMax } from '#shared/core/base/limits/telemetry.ts'
 import type { EventEvidence } from '#shared/core/installs/event-evidence.ts'
 import type { Score } from '#shared/core/scoring/score.ts'
@@ -91,6 +92,7 @@ function findSandboxWarnings(
 /** Evidence that counts as none is accepted, and a mistake of whoever wrote the app. */
 function findEvidenceWarnings(evidence: EventEvidence | null): SignalWarning[] {
   if (evidence === null || evidence.proven || evidence.verdict !== 'rejected') return []
-  const message = `counts as none: ${evidence.reason}; REASONS.md says what to do`
+  const reason = evidence.reason as AttestationReason
+  const message = `counts as none, ${reason}: ${attestationReasons[reason]?.meaning ?? ''}`.trim()
   return [{ path: 'X-Service-Attestation', code: 'evidence_rejected', message, nearest: null }]
 }

@@ -25,7 +25,7 @@ import {
 let rig: EdgeRig
 let edge: TestEdge
 let [acme, other, suspended, rotated]: TestTenant[] = []
-let [mine, ofOther, ofSuspended, ofOldRoot, expired]: Install[] = []
+let [mine, ofOther, ofSuspended, ofOldRoot, expired, ofSandbox]: Install[] = []
 /** What is added to the wall clock of the edge. */
 let aheadMs = 0
 
@@ -46,6 +46,7 @@ beforeAll(async () => {
   rig = await startEdgeRig()
   edge = await rig.startEdge({ wallMs: () => Date.now() + aheadMs })
   acme = await projectWithRoots('acme', [1])
+  const sandbox = await projectWithRoots('trial', [1], { environment: 'sandbox' })
   other = await projectWithRoots('other', [2])
   suspended = await projectWithRoots('suspended', [1])
   rotated = await projectWithRoots('rotated', [1])
@@ -55,6 +56,7 @@ beforeAll(async () => {
   expired = await register(edge, acme)
   aheadMs = 0
   mine = await register(edge, acme)
+  ofSandbox = await register(edge, sandbox)
   ofOther = await register(edge, other)
   ofSuspended = await register(edge, suspended)
   ofOldRoot = await register(edge, rotated)
@@ -211,6 +213,20 @@ describe('a captured body, token or key', () => {
       expect(refused.body.errors).toMatchObject([{ path: 'X-Service-Attestation' }])
     }
     expect(await readElements(rig.nats)).toHaveLength(before)
+  })
+
+  it('has a warning in a sandbox for evidence that proves nothing', async () => {
+    const body = bodyOf('trial', { device_id: 'pixel-1' })
+    const header = Buffer.alloc(70, 1).toString('base64')
+    const { status, body: answer } = await sendWithToken(edge, body, ofSandbox!, {
+      'x-service-attestation': header,
+    })
+    const { warnings } = answer as { warnings: Record<string, unknown>[] }
+    expect([status, warnings[0]]).toMatchObject([
+      200,
+      { path: 'X-Service-Attestation', code: 'evidence_rejected' },
+    ])
+    expect(warnings[0]!.message).toContain('key_missing: The install was registered without')
   })
 
   it('is refused beside a batch, which a tenant’s backend signs', async () => {

@@ -19,7 +19,8 @@ static async Task<IDictionary<string, object>> VerifyVerdict(
 
 string Env(string name) => Environment.GetEnvironmentVariable(name)!;
 
-// Keep the keys for five minutes, and fetch them again for an unknown kid.
+// Keep the keys. Fetch them anew after five minutes and for an unknown kid, once in ten seconds
+// at most; where that fails, those that you keep count for an hour.
 var keys = new JsonWebKeySet(await new HttpClient().GetStringAsync(Env("KEYS_URL")));
 var token = (await Console.In.ReadToEndAsync()).Trim();
 var verdict = await VerifyVerdict(token, keys, Env("TENANT"), Env("AUDIENCE"), Env("NONCE"));

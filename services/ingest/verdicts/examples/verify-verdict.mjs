@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 
 const { KEYS_URL, TENANT, AUDIENCE, NONCE } = process.env
-const keys = createRemoteJWKSet(new URL(KEYS_URL)) // one for the process
+// One for the process. Keys are kept for an hour; an unknown kid fetches them at once.
+const keys = createRemoteJWKSet(new URL(KEYS_URL), { cacheMaxAge: 3_600_000 })
 
 export async function verifyVerdict(token, tenant, audience, nonce) {
   const options = { algorithms: ['ES256'], audience: tenant, clockTolerance: 60 }

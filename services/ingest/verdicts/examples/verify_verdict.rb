@@ -11,6 +11,7 @@ def verify_verdict(token, keys, tenant, audience, nonce)
   raise JWT::DecodeError, 'it answers another question'
 end
 
-# Keep the keys for five minutes, and fetch them again for an unknown kid.
+# Keep the keys. Fetch them anew after five minutes and for an unknown kid, once in ten seconds
+# at most; where that fails, those that you keep count for an hour.
 keys = JSON.parse(Net::HTTP.get(URI(ENV.fetch('KEYS_URL'))))
 puts verify_verdict($stdin.read.strip, keys, *ENV.values_at('TENANT', 'AUDIENCE', 'NONCE')).to_json

@@ -22,7 +22,8 @@ func verifyVerdict(
 }
 
 let env = ProcessInfo.processInfo.environment
-// Keep the keys for five minutes, and fetch them again for an unknown kid.
+// Keep the keys. Fetch them anew after five minutes and for an unknown kid, once in ten seconds
+// at most; where that fails, those that you keep count for an hour.
 let (data, _) = try await URLSession.shared.data(from: URL(string: env["KEYS_URL"]!)!)
 let keys = try await JWTKeyCollection().add(jwksJSON: String(decoding: data, as: UTF8.self))
 let token = String(decoding: FileHandle.standardInput.readDataToEndOfFile(), as: UTF8.self)
