@@ -29,6 +29,7 @@ export function toInstallTraits(event: AcceptedEvent): InstallTraits | null {
   const { device } = body
   if (!isObject(device)) return null
   const hardware = toHardware(event, device)
+  const { memory_bytes: memory } = device
   const identifiers = readHashes(device.identifiers)
   const attestedKey = install?.attested_key ?? null
   if (attestedKey !== null) identifiers.push([attestedKeyName, attestedKey])
@@ -37,6 +38,8 @@ export function toInstallTraits(event: AcceptedEvent): InstallTraits | null {
   return {
     identifiers: Object.fromEntries(identifiers),
     hardware,
+    model: toModel(readInstall(body)),
+    memoryBytes: isTraitSize(memory) ? memory : null,
     setup: hardware === null ? null : toSetup(event, device, hardware),
     network: connection?.network ?? null,
     users: toUsers(body),
@@ -66,6 +69,13 @@ function toHardware(
   if (brand === '' || model === '' || !isTraitSize(storage) || !isTraitSize(memory)) return null
   return isTraitText(screen) ? JSON.stringify([brand, model, storage, memory, screen]) : null
 }
+
+/** In one case of letters: makers and SDKs write both. */
+const toModel = ({
+  deviceBrand: brand,
+  deviceModel: model,
+}: Pick<ReturnType<typeof readInstall>, 'deviceBrand' | 'deviceModel'>): string | null =>
+  model === '' ? null : JSON.stringify([brand, model]).toLowerCase()
 
 /** Phones without a card have no carrier, and not every system tells its build. */
 function toSetup(
@@ -102,5 +112,13 @@ export const toIdentityKeys = (deviceId: string, traits: InstallTraits): string[
 /** The text that rows have; equal for equal traits. */
 export const toTraitsText = (traits: InstallTraits): string => JSON.stringify(traits)
 
-/** @param text of `toTraitsText` */
-export const readTraits = (text: string): InstallTraits => JSON.parse(text) as InstallTraits
+/** @param text of `toTraitsText`, also of a release whose traits had no model */
+export function readTraits(text: string): InstallTraits {
+  const traits = JSON.parse(text) as InstallTraits
+  if (traits.model !== undefined) return traits
+  if (traits.hardware === null) return { ...traits, model: null, memoryBytes: null }
+  const [deviceBrand, deviceModel, , memoryBytes] = JSON.parse(traits.hardware) as HardwareParts
+  return { ...traits, model: toModel({ deviceBrand, deviceModel }), memoryBytes }
+}
+
+type HardwareParts = [brand: string, model: string, storage: number, memory: number]

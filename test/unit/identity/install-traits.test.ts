@@ -27,7 +27,15 @@ const traitsOf = (device: unknown, facts: EventFacts = {}) =>
 describe('the traits of an event', () => {
   it('are none without a device object, and nearly none of an empty one', () => {
     for (const device of [undefined, null, 'x', 7, []]) expect(traitsOf(device)).toBe(null)
-    const none = { identifiers: {}, hardware: null, setup: null, network: null, bootAtMs: null }
+    const none = {
+      identifiers: {},
+      hardware: null,
+      model: null,
+      memoryBytes: null,
+      setup: null,
+      network: null,
+      bootAtMs: null,
+    }
     expect(traitsOf({})).toEqual({ ...none, users: [] })
     expect(toIdentityKeys('d', traitsOf({})!)).toEqual(['["install","d"]'])
   })

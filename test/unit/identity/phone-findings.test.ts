@@ -16,6 +16,8 @@ const link: PhoneLink = {
   possible: null,
   confidence: 0.995,
   identifiersShared: false,
+  doubtful: [],
+  fixed: null,
   isCompared: true,
   installs: ['first'],
   parametersVersion: 0,

@@ -14,6 +14,8 @@ const link: DecidedLink = {
   possible: null,
   confidence: 1,
   identifiersShared: false,
+  doubtful: [],
+  fixed: '[]',
   isCompared: true,
   installs: [],
   parametersVersion: 0,
@@ -21,7 +23,8 @@ const link: DecidedLink = {
   receivedAtMs: 1_000,
   evidence: [],
 }
-const row = ['acme', 'a', 'phn_a', 'first', '', 0, 1, false, true, [], 0, 1, 1_000]
+const { fixed } = link
+const row = ['acme', 'a', 'phn_a', 'first', '', 0, 1, false, [], fixed, true, [], 0, 1, 1_000]
 
 /** A ClickHouse that has the link until it is erased, and what was asked of it. */
 function createFake() {

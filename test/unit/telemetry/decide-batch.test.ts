@@ -27,6 +27,8 @@ const firstLink: DecidedLink = {
   possible: null,
   confidence: 1,
   identifiersShared: false,
+  doubtful: [],
+  fixed: null,
   isCompared: true,
   installs: [],
   parametersVersion: 0,
