@@ -19,11 +19,14 @@ export type { InstallTraits }
 /** What the edge writes for an identifier. */
 const hashPattern = new RegExp(`^[A-Za-z0-9_-]{${identifierHashCharacters}}$`)
 
+/** What is read of an event. */
+export type TraitsEvent = Pick<AcceptedEvent, 'traits' | 'body' | 'install' | 'connection'>
+
 /**
  * Reads the traits of an event, also of one that is kept without most of its body.
  * @returns null where the body has no `device` object
  */
-export function toInstallTraits(event: AcceptedEvent): InstallTraits | null {
+export function toInstallTraits(event: TraitsEvent): InstallTraits | null {
   if (event.traits !== undefined) return event.traits
   const { body, install, connection } = event
   const { device } = body
@@ -62,7 +65,7 @@ function readHashes(value: unknown): [name: string, hash: string][] {
  * that it was on.
  */
 function toHardware(
-  { body }: AcceptedEvent,
+  { body }: TraitsEvent,
   { storage_bytes: storage, memory_bytes: memory, screen }: Record<string, unknown>,
 ): string | null {
   const { deviceBrand: brand, deviceModel: model } = readInstall(body)
@@ -79,7 +82,7 @@ const toModel = ({
 
 /** Phones without a card have no carrier, and not every system tells its build. */
 function toSetup(
-  { body }: AcceptedEvent,
+  { body }: TraitsEvent,
   { build, locale, time_zone: timeZone, carrier }: Record<string, unknown>,
   hardware: string,
 ): string | null {

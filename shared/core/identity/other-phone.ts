@@ -26,6 +26,10 @@ export function toFixedText({ model, memoryBytes, identifiers }: InstallTraits):
   return JSON.stringify([model, memoryBytes, ...ids])
 }
 
+/** The attested key of an install's first event; null without one. */
+export const readAttestedKey = (fixed: string): string | null =>
+  (JSON.parse(fixed) as FixedParts)[4]
+
 /**
  * @param fixed of the first event of the install, as `toFixedText` has it
  * @returns what shows that the event is of another phone, by the names of members; empty where

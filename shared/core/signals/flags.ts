@@ -264,6 +264,11 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
     about: 'The identifiers of the phone are those of several phones: copied, or not unique.',
     clause: 'has the identifiers of other phones',
   },
+  DEVICE_ID_SHARED: {
+    name: 'Shared device id',
+    about: 'The event comes from another phone than the device id first came from.',
+    clause: 'uses the device id of another phone',
+  },
   MANY_DEVICES_PER_USER: {
     name: 'Many devices',
     about: 'The user appears on more devices than a person owns.',

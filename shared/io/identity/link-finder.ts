@@ -37,6 +37,7 @@ import { type IdentityParameters, toInitialParameters } from '#shared/core/ident
 import { isPlaceholderId } from '#shared/core/telemetry/placeholder-ids.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import {
+  completeLinks,
   createKeyHolders,
   type Holder,
   type KeyHolders,
@@ -205,6 +206,7 @@ async function resolve(
     clickhouse,
     unknown.map(([, install]) => install),
   )
+  await completeLinks(clickhouse, stored)
   for (const [name, link] of stored) {
     if (!asked.has(name) || (isWanted && !link.isCompared)) continue
     links.set(name, { link, decided: null })

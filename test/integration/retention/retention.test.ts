@@ -681,6 +681,7 @@ describe('learning of parameters', () => {
       tenantId,
       deviceId: body.device_id,
       atMs,
+      traits: null,
     }))
     const facts = await findFacts(seen)
     await insertLinks(facts.flatMap((one) => one?.decided ?? []))

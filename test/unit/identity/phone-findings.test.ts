@@ -34,7 +34,7 @@ const decide = (
 ) =>
   decideRisk({ ...event!, ...changed }, policy, {
     ...noRiskFeatures,
-    phone: { link, decided: null, hasDeniedInstall: false, ...facts },
+    phone: { link, decided: null, hasDeniedInstall: false, otherPhone: [], ...facts },
   })
 const codesOf = ({ reasons }: { reasons: readonly Reason[] }) => reasons.map(({ code }) => code)
 const sumOf = ({ reasons }: { reasons: readonly Reason[] }) =>

@@ -6,7 +6,7 @@ import { createPhones } from '#shared/io/identity/phones.ts'
 import { emptyPostgres } from '../../support/identity/walk-phones.ts'
 
 const install = { tenantId: 'acme', deviceId: 'a' }
-const seen = { ...install, atMs: 2_000 }
+const seen = { ...install, atMs: 2_000, traits: null }
 const link: DecidedLink = {
   ...install,
   phoneId: 'phn_a',

@@ -110,7 +110,7 @@ describe('deciding a batch', () => {
         loadRiskFeatures: async (events) =>
           events.map(() => ({
             ...noRiskFeatures,
-            phone: { link: firstLink, decided: firstLink, hasDeniedInstall: false },
+            phone: { link: firstLink, decided: firstLink, hasDeniedInstall: false, otherPhone: [] },
           })),
         phones: { insertLinks: () => storing.promise },
       },

@@ -74,6 +74,17 @@ export const attestationSignals = {
       'phones whose factory lost the key.',
     sources: ['Key Attestation'],
   },
+  device_id_shared: {
+    type: 'boolean',
+    platforms: ['android', 'ios'],
+    grade: 'low',
+    flag: 'DEVICE_ID_SHARED',
+    description:
+      'Another phone sends the device id than the one that it first came from: another model or ' +
+      'another id of the hardware. Hits apps that take their device id to a new phone, in a ' +
+      'backup or a synced store, and every install whose SDK begins to name the model otherwise.',
+    sources: [],
+  },
   counter_reused: {
     type: 'boolean',
     platforms: ['ios'],
