@@ -120,7 +120,7 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
   },
   ATTESTATION_KEY_SHARED: {
     name: 'Shared attestation key',
-    about: 'The attested key or its certificate is on devices that cannot share it.',
+    about: 'The attested key or its certificate is on phones that cannot share it.',
     clause: 'has an attested key that other phones have too',
   },
   ATTESTATION_KEY_REVOKED: {

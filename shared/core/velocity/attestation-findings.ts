@@ -98,8 +98,8 @@ export function findAttestation(
 type Found = { signal: OrderSignal; evidence: Finding['evidence'] }
 
 const metricOfKind: Record<KeyKind, string> = {
-  key: 'devices_per_attested_key',
-  remote_issuer: 'devices_per_issuer',
+  key: 'phones_per_attested_key',
+  remote_issuer: 'phones_per_issuer',
   issuer: 'models_per_issuer',
 }
 
@@ -108,9 +108,10 @@ function toEvidence({ sharedKey, reusedCounter, replay, otherPhone }: OrderFacts
   const add = (signal: OrderSignal, evidence: Finding['evidence']) =>
     found.push({ signal, evidence })
   if (sharedKey !== null) {
-    const { kind, count } = sharedKey
+    const { kind, count, phones } = sharedKey
     const threshold = sharedKeyMax[kind]
-    add('shared_key', { metric: metricOfKind[kind], count, threshold, window: 'all' })
+    const named = phones.length > 0 ? { phones } : {}
+    add('shared_key', { metric: metricOfKind[kind], count, threshold, window: 'all', ...named })
   }
   if (reusedCounter !== null) {
     const { counter, highest: count } = reusedCounter

@@ -1,6 +1,6 @@
 /** The phones of events: what decisions on them need, and the writing of what was decided. */
 import type { InstallTraits } from '#shared/core/identity/comparison.ts'
-import type { DecidedLink } from '#shared/core/identity/decide-link.ts'
+import type { DecidedLink, PhoneLink } from '#shared/core/identity/decide-link.ts'
 import { findOtherPhone, readAttestedKey } from '#shared/core/identity/other-phone.ts'
 import type { PhoneFacts } from '#shared/core/identity/phone-findings.ts'
 import { toPhoneId } from '#shared/core/identity/phone-id.ts'
@@ -22,8 +22,8 @@ export type Phones = {
    *   before theirs must be stored.
    */
   findFacts: (installs: readonly SeenInstall[]) => Promise<(PhoneFacts | null)[]>
-  /** @returns when each install was first seen with traits, in ms since 1970; null if it was erased */
-  findFirstSeen: (installs: readonly InstallName[]) => Promise<(number | null)[]>
+  /** @returns the link of each install as it was decided, without corrections; null if it was erased */
+  findLinks: (installs: readonly InstallName[]) => Promise<(PhoneLink | null)[]>
   /** Stores links that were decided. One call at a time. @throws when ClickHouse fails */
   insertLinks: (links: readonly DecidedLink[]) => Promise<void>
   /** Forgets what it has read and stored: the rows may be gone. */
@@ -64,9 +64,9 @@ export function createPhones(
       })
       return facts
     },
-    findFirstSeen: async (installs) => {
+    findLinks: async (installs) => {
       const found = await finder.findLinks(installs)
-      return found.map((one) => one?.link.receivedAtMs ?? null)
+      return found.map((one) => one?.link ?? null)
     },
     insertLinks: async (links) => {
       if (links.length === 0) return

@@ -61,11 +61,11 @@ export type RiskFeatureStore = {
  */
 export function createRiskFeatureStore(
   clickhouse: Clickhouse,
-  phones: Pick<Phones, 'findFacts' | 'findFirstSeen'>,
+  phones: Pick<Phones, 'findFacts' | 'findLinks'>,
 ): RiskFeatureStore {
   const activity = createActivityStore(clickhouse)
   const baselines = createSdkBaselineStore(clickhouse)
-  const keys = createInstallKeyStore(clickhouse)
+  const keys = createInstallKeyStore(clickhouse, phones)
   return {
     loadRiskFeatures: async (events, policyOf) => {
       const subjects = events.map((event) => toSubject(event, policyOf(event)))
@@ -132,7 +132,8 @@ async function findSharedKeys<E extends FeatureEvent>(
   const keyed = events.flatMap((event, index) => {
     const attestedKey = event.install?.attested_key ?? null
     if (attestedKey === null || !listWeighedFacts(policyOf(event)).sharedKey) return []
-    return [{ index, tenantId: event.tenant_id, attestedKey, streamOffset: event.streamOffset }]
+    const { tenant_id: tenantId, streamOffset, body } = event
+    return [{ index, tenantId, deviceId: body.device_id, attestedKey, streamOffset }]
   })
   if (keyed.length === 0) return found
   const shared = await keys.findSharedKeys(keyed)

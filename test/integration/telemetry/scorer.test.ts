@@ -20,6 +20,7 @@ import {
   type EventFacts,
   encodeEvent,
   makeElement,
+  makeRegistrationElement,
   signalsOf,
 } from '../../support/telemetry/accepted-events.ts'
 import { startProxy } from '../../support/telemetry/edge-rig.ts'
@@ -408,6 +409,41 @@ describe('a reinstall', () => {
       ['owner', toPhoneId(tenantId, 'owner'), 'first', []],
     ])
     expect(await readAlerts()).toEqual([])
+  })
+
+  it('is one phone to its keys, and another phone with them is named', async () => {
+    const register = (deviceId: string) =>
+      makeRegistrationElement({
+        tenant_id: tenantId,
+        device_id: deviceId,
+        token_id: `token-${deviceId}`,
+        provider: 'key_attestation',
+        verdict: 'verified',
+        level: 'hardware',
+        attested_key: `key-${tenantId}-${deviceId}`,
+        issuers: [`certificate-${tenantId}`, 'maker'],
+        remotely_provisioned: true,
+      })
+    const send = async (deviceId: string, phone: number, at: number) => {
+      await rig.publishRaw(Buffer.from(`[${register(deviceId)}]`))
+      const attested = {
+        token_id: `token-${deviceId}`,
+        attested_key: `key-${tenantId}-${deviceId}`,
+      }
+      await rig.publish([install(deviceId, phone, at, { install: attested })])
+      await rig.drained()
+    }
+    await send('before', 1, 1)
+    await send('cleared', 1, 2)
+    expect(await readAlerts()).toEqual([])
+    await send('other', 2, 3)
+    const [alert, ...more] = await readAlerts()
+    expect(more).toEqual([])
+    expect(alert).toMatchObject({ device_id: 'other' })
+    expect(alert!.reasons[0]).toMatchObject({
+      code: 'ATTESTATION_KEY_SHARED',
+      evidence: { metric: 'phones_per_issuer', count: 2, phones: [toPhoneId(tenantId, 'before')] },
+    })
   })
 
   it('is told from two phones that send one device id in turns', async () => {

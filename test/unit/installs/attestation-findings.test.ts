@@ -17,7 +17,7 @@ import { makeEvents } from '../../support/telemetry/accepted-events.ts'
 
 const atMs = Date.UTC(2026, 5, 1)
 const facts: OrderFacts = {
-  sharedKey: { kind: 'remote_issuer', count: 2 },
+  sharedKey: { kind: 'remote_issuer', count: 2, phones: ['phn_other'] },
   reusedCounter: { counter: 4, highest: 6 },
   replay: { firstAtMs: atMs - 3_600_000, atMs, networkChanged: false },
   otherPhone: null,
@@ -44,10 +44,11 @@ describe('what the order tells', () => {
         code: 'ATTESTATION_KEY_SHARED',
         weight: 60,
         evidence: {
-          metric: 'devices_per_issuer',
+          metric: 'phones_per_issuer',
           count: 2,
           threshold: 1,
           window: 'all',
+          phones: ['phn_other'],
           signal: 'attestation.shared_key',
         },
       },

@@ -69,9 +69,9 @@ export const attestationSignals = {
     grade: 'critical',
     flag: 'ATTESTATION_KEY_SHARED',
     description:
-      'The attested key, or a certificate above it, is on more devices than one phone explains: a ' +
-      'leaked key. Hits an app that keeps its key and gives itself another device id, and the ' +
-      'phones whose factory lost the key.',
+      'The attested key, or a certificate above it, is on more phones than it was made for: a ' +
+      'leaked key. Hits phones whose factory lost the key, and those that tell nothing by which ' +
+      'their installs are recognised as one phone.',
     sources: ['Key Attestation'],
   },
   device_id_shared: {
