@@ -55,6 +55,9 @@ export type Comparison = {
 /** The traits of an install with when they were received, in ms since 1970; null where unknown. */
 export type SeenTraits = InstallTraits & { seenAtMs: number | null }
 
+/** A comparison with a phone, and how many phones had the value in common then. */
+export type Observed = { one: Comparison; holders: number }
+
 const toKey = (kind: string, ...values: readonly string[]): string =>
   JSON.stringify([kind, ...values])
 

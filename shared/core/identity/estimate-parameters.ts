@@ -2,7 +2,7 @@
  * Estimates parameters without labels, from installs whose phones are not known (expectation and
  * maximization, as Winkler used it for record linkage, 1988).
  */
-import { type Comparison, levelsOf } from './comparison.ts'
+import { levelsOf, type Observed } from './comparison.ts'
 import {
   type FieldParameters,
   findField,
@@ -13,9 +13,6 @@ import {
   twin,
 } from './parameters.ts'
 import { type Weighed, weighComparisons } from './weigh-comparisons.ts'
-
-/** A comparison with a candidate, and how many phones had the value in common then. */
-export type Observed = { one: Comparison; holders: number }
 
 /** A new install with how many phones there were, and its comparisons with each candidate. */
 export type ObservedInstall = { phones: number; candidates: readonly (readonly Observed[])[] }

@@ -5,6 +5,7 @@
 import { latestHoldersMax } from '../base/limits/entities.ts'
 import type { KeyedTraits } from './comparison.ts'
 import type { LinksByPhone, PhoneLink } from './decide-link.ts'
+import { isSharedBy } from './link-install.ts'
 
 export type KeyPhones = {
   /** Of the latest installs with the key. */
@@ -45,12 +46,6 @@ export function createKeyPhones({ identifier }: Pick<KeyedTraits, 'identifier'>)
     },
   }
 }
-
-/** Whether an identifier of an install is that of several phones, as far as its link tells which. */
-export const isSharedBy = (
-  { identifiersShared, doubtful }: Pick<PhoneLink, 'identifiersShared' | 'doubtful'>,
-  identifier: string,
-): boolean => identifiersShared && (doubtful.length === 0 || doubtful.includes(identifier))
 
 /** The link is the first of its phone. */
 function removeFirst(phones: Map<string, PhoneLink[]>, link: PhoneLink | null): void {

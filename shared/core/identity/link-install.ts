@@ -41,8 +41,14 @@ export type LinkDecision = {
   /** Its identifiers are those of several phones, or of one whose hardware is another. */
   identifiersShared: boolean
   /** The identifiers that alone speak for a phone, while another one differs. */
-  doubtful: string[]
+  doubtful: readonly string[]
 }
+
+/** Whether an identifier of an install is that of several phones, as far as its link tells which. */
+export const isSharedBy = (
+  { identifiersShared, doubtful }: Pick<LinkDecision, 'identifiersShared' | 'doubtful'>,
+  identifier: string,
+): boolean => identifiersShared && (doubtful.length === 0 || doubtful.includes(identifier))
 
 export type LinkThresholds = { linked: number; possible: number }
 export const linkThresholds: LinkThresholds = { linked: 0.99, possible: 0.8 }

@@ -3,7 +3,7 @@
  * but a reset changes several things at once, whoever copies identifiers copies all of them, and
  * phones with one identifier are of one model.
  */
-import type { Observed } from './estimate-parameters.ts'
+import type { Observed } from './comparison.ts'
 import {
   findField,
   type IdentityParameters,
@@ -62,9 +62,9 @@ export function weighComparisons(
 }
 
 /**
- * A reset is one event, and phones with one identifier are alike in all that their model and their
- * place have in common. So two facts count: that the identifier is equal, beside how often phones of
- * one model have one, and that one differs which phones keep. What contradicts it counts too.
+ * A reset is one event, and phones with one identifier are alike in all that a model and a place
+ * have in common. So two facts count: that the identifier is equal, beside how often phones of one
+ * model have one, and that one differs which phones keep. What contradicts it counts too.
  */
 function weighDoubtful(
   parameters: IdentityParameters,

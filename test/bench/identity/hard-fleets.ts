@@ -1,11 +1,12 @@
 /**
- * Fleets in which installs look like one phone and are not: phones of one model whose firmware gives
- * them one identifier, farms of equal emulators, backups that carry an identifier to another model,
- * and attackers who copy identifiers and leave out the rest.
+ * Fleets in which installs look like one phone and are not: phones of one model whose firmware
+ * gives them one identifier, farms of equal emulators, backups that carry an identifier to another
+ * model, and attackers who copy identifiers and leave out the rest.
  */
 import type { Random } from '../../../deploy/fleet/phones/random.ts'
 import {
   type Case,
+  type MoreOptions,
   makePhone,
   makeSingles,
   type Phone,
@@ -20,14 +21,7 @@ const ownersOfFirmware = 40
 const emulatorsOfFarm = 20
 const copiers = 250
 
-type Options = {
-  phones: number
-  /** Of the first half of the time. */
-  victims: readonly Phone[]
-  take: () => number
-}
-
-export function makeHardFleets(random: Random, options: Options): SimulatedInstall[] {
+export function makeHardFleets(random: Random, options: MoreOptions): SimulatedInstall[] {
   const { phones, victims, take } = options
   const made: SimulatedInstall[] = []
   const add = (phone: Phone, atMs: number, kind: Case, of = take()) => {

@@ -19,6 +19,7 @@ import { linkInstall, linkThresholds } from '#shared/core/identity/link-install.
 import { type IdentityParameters, toInitialParameters } from '#shared/core/identity/parameters.ts'
 import { type Figure, publishReport, single } from '../report.ts'
 import { toSpread } from '../spread.ts'
+import { makeHardFleets } from './hard-fleets.ts'
 import { createInstallSource } from './install-source.ts'
 import { linkByReference } from './reference.ts'
 import {
@@ -289,7 +290,7 @@ export function run(args: string[]): void {
     },
   })
   const { phones, seed, plain: isPlain } = values
-  const fleet = simulateInstalls(Number(phones), Number(seed), { isPlain })
+  const fleet = simulateInstalls(Number(phones), Number(seed), isPlain ? undefined : makeHardFleets)
   const plain = isPlain ? ' --plain' : ''
   publishReport({
     part: 'identity',

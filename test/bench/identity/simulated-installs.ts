@@ -6,7 +6,6 @@
 import { dayMs } from '#shared/core/base/instants.ts'
 import type { InstallTraits } from '#shared/core/identity/comparison.ts'
 import { createRandom, type Random } from '../../../deploy/fleet/phones/random.ts'
-import { makeHardFleets } from './hard-fleets.ts'
 
 export type Case =
   | 'first install'
@@ -163,16 +162,24 @@ export function toInstall(
   }
 }
 
+export type MoreOptions = {
+  phones: number
+  /** Of the first half of the time. */
+  victims: readonly Phone[]
+  /** Takes the number of a phone. */
+  take: () => number
+}
+
 export type SimulatedFleet = { phones: number; installs: SimulatedInstall[] }
 
 /**
- * @param isPlain without the fleets of `hard-fleets.ts`
+ * @param makeMore makes further installs
  * @returns installs in the order of time; `phones` ordinary phones, and a shop's beside them
  */
 export function simulateInstalls(
   phones: number,
   seed: number,
-  { isPlain = false }: { isPlain?: boolean } = {},
+  makeMore: (random: Random, options: MoreOptions) => SimulatedInstall[] = () => [],
 ): SimulatedFleet {
   const random = createRandom(seed, 'identity')
   const installs: SimulatedInstall[] = []
@@ -252,7 +259,7 @@ export function simulateInstalls(
   }
   addShop(random, installs, () => number++)
   addCopiers(random, installs, victims, () => number++)
-  if (!isPlain) installs.push(...makeHardFleets(random, { phones, victims, take: () => number++ }))
+  installs.push(...makeMore(random, { phones, victims, take: () => number++ }))
   installs.sort((a, b) => a.atMs - b.atMs)
   return { phones: number, installs }
 }
