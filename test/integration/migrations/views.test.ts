@@ -123,6 +123,8 @@ describe('an installation of the release before', () => {
       '0025-hourly-counts',
       '0026-daily-counts',
       '0027-uncompared-links',
+      '0028-doubtful-links',
+      '0029-install-key-devices',
     ]
     const changed = [
       ...files.map((name) => `${name}.sql`),

@@ -656,6 +656,8 @@ describe('learning of parameters', () => {
     traits: {
       identifiers: {},
       hardware: `model-${n % 200}`,
+      model: `model-${n % 200}`,
+      memoryBytes: null,
       setup: `model-${n % 200} ${n % 400}`,
       network: null,
       users: [],
