@@ -66,11 +66,11 @@ const coverageSchema = z.object({
         kind: z
           .enum(keyKinds)
           .describe(
-            'key: an attested key on several devices; remote_issuer: a certificate of one phone ' +
+            'key: an attested key on several phones; remote_issuer: a certificate of one phone ' +
               'on several; issuer: a certificate of a batch on more models than a product has',
           ),
         id: z.string().describe('the hash of the key or certificate, as the views have it'),
-        count: count.describe('on how many devices it ever was, or models for issuer'),
+        count: count.describe('on how many phones it ever was, or models for issuer'),
         devices: count.describe('that registered with it in this time'),
         last_at: z.string(),
       }),

@@ -10,6 +10,9 @@ export type InstallTraits = {
   identifiers: Readonly<Record<string, string>>
   /** Brand, model, storage, memory and screen together. */
   hardware: string | null
+  /** Brand and model. */
+  model: string | null
+  memoryBytes: number | null
   /** The hardware with build, system version, locale, time zone and carrier. */
   setup: string | null
   network: string | null
@@ -28,6 +31,12 @@ export const levelsOf = {
   traits: ['hardware', 'setup', 'setup and network'],
   user: ['in common'],
   boot: ['equal'],
+  /** A phone keeps its model: what differs is another one. */
+  model: [],
+  /** Whether the install leaves out the hardware that the phone is known to have. */
+  omitted: [],
+  /** The phone was in use after the install's system had started, and had started at another time. */
+  'in use': [],
 } as const
 
 export type Field = keyof typeof levelsOf
@@ -42,6 +51,12 @@ export type Comparison = {
   /** The key of the value in common, as `toKeys` has it; null where none is counted. */
   key: string | null
 }
+
+/** The traits of an install with when they were received, in ms since 1970; null where unknown. */
+export type SeenTraits = InstallTraits & { seenAtMs: number | null }
+
+/** A comparison with a phone, and how many phones had the value in common then. */
+export type Observed = { one: Comparison; holders: number }
 
 const toKey = (kind: string, ...values: readonly string[]): string =>
   JSON.stringify([kind, ...values])
@@ -61,7 +76,8 @@ export type KeyedTraits = {
   key: string
   /** Whether it is of an identifier or a user, which few phones share. */
   isPersonal: boolean
-  isIdentifier: boolean
+  /** The name of the identifier; null of other keys. */
+  identifier: string | null
   traits: Partial<InstallTraits>
 }
 
@@ -70,11 +86,11 @@ export function listKeys(install: InstallTraits): KeyedTraits[] {
   const { hardware, setup, network } = install
   const identifiers = Object.entries(install.identifiers).map(([name, value]) => {
     const key = identifierKey(name, value)
-    return { key, isPersonal: true, isIdentifier: true, traits: { identifiers: { [name]: value } } }
+    return { key, isPersonal: true, identifier: name, traits: { identifiers: { [name]: value } } }
   })
   const users = install.users.map((user) => {
     const key = toUserKey(user)
-    return { key, isPersonal: true, isIdentifier: false, traits: { users: [user] } }
+    return { key, isPersonal: true, identifier: null, traits: { users: [user] } }
   })
   const common = [
     { key: networkKey(install), traits: { setup, network } },
@@ -82,7 +98,7 @@ export function listKeys(install: InstallTraits): KeyedTraits[] {
     { key: hardwareKey(install), traits: { hardware } },
   ]
   const traits = common.flatMap(({ key, traits }) =>
-    key === null ? [] : [{ key, isPersonal: false, isIdentifier: false, traits }],
+    key === null ? [] : [{ key, isPersonal: false, identifier: null, traits }],
   )
   return [...identifiers, ...users, ...traits]
 }
@@ -95,7 +111,7 @@ export const toKeys = (install: InstallTraits): string[] => listKeys(install).ma
  */
 export function comparePhone(
   install: InstallTraits,
-  installs: readonly InstallTraits[],
+  installs: readonly SeenTraits[],
 ): Comparison[] {
   const identifiers = Object.entries(install.identifiers).map(([name, value]) => {
     const known = installs.map((one) => one.identifiers[name]).filter((one) => one !== undefined)
@@ -104,7 +120,7 @@ export function comparePhone(
     return { field: 'identifier' as const, name, level: key === null ? 0 : 1, key }
   })
   const all = [...identifiers, compareTraits(install, installs), compareUsers(install, installs)]
-  return [...all, compareBoots(install, installs)].filter((one) => one !== null)
+  return [...all, ...compareBoots(install, installs)].filter((one) => one !== null)
 }
 
 /** Values are compared and not their keys, which would be made for each install. */
@@ -123,7 +139,14 @@ function compareTraits(
   })
   if (ofNetwork.length > 0) return toLevel(3, networkKey(install))
   if (ofSetup.length > 0) return toLevel(2, setupKey(install))
-  if (hardware === null) return null
+  const models = installs.flatMap(({ model }) => (model === null ? [] : [model]))
+  if (install.model !== null && models.length > 0 && !models.includes(install.model)) {
+    return { field: 'model', name: null, level: 0, key: null }
+  }
+  if (hardware === null) {
+    const isKnown = installs.some((one) => one.hardware !== null)
+    return isKnown ? { field: 'omitted', name: null, level: 0, key: null } : null
+  }
   if (installs.some((one) => one.hardware === hardware)) return toLevel(1, hardwareKey(install))
   return installs.some((one) => one.hardware !== null) ? toLevel(0, null) : null
 }
@@ -140,12 +163,21 @@ function compareUsers(
     : { field: 'user', name: null, level: 1, key: toUserKey(common) }
 }
 
-function compareBoots(
-  { bootAtMs }: InstallTraits,
-  installs: readonly InstallTraits[],
-): Comparison | null {
-  const known = installs.map((one) => one.bootAtMs).filter((one) => one !== null)
-  if (bootAtMs === null || known.length === 0) return null
-  const isEqual = known.some((one) => Math.abs(one - bootAtMs) <= bootToleranceMs)
-  return { field: 'boot', name: null, level: isEqual ? 1 : 0, key: null }
+function compareBoots({ bootAtMs }: InstallTraits, installs: readonly SeenTraits[]): Comparison[] {
+  const known = installs.filter((one) => one.bootAtMs !== null)
+  if (bootAtMs === null || known.length === 0) return []
+  const toComparison = (field: 'boot' | 'in use', level: number): Comparison => ({
+    field,
+    name: null,
+    level,
+    key: null,
+  })
+  if (known.some((one) => Math.abs(one.bootAtMs! - bootAtMs) <= bootToleranceMs)) {
+    return [toComparison('boot', 1)]
+  }
+  const isInUse = known.some(({ seenAtMs }) => seenAtMs !== null && bootAtMs < seenAtMs - clockMs)
+  return [toComparison('boot', 0), ...(isInUse ? [toComparison('in use', 0)] : [])]
 }
+
+/** How far clocks of phones are off the service's. */
+const clockMs = 300_000

@@ -15,12 +15,14 @@ import {
   personalHoldersMax,
   phoneInstallsMax,
   phonesOfKeyMax,
+  resetSharersMax,
   sampledHoldersMin,
   traitHoldersMax,
 } from '../base/limits/entities.ts'
 import { comparePhone, type InstallTraits, type KeyedTraits, listKeys } from './comparison.ts'
 import type { ObservedInstall } from './estimate-parameters.ts'
-import { type Evidence, type KnownPhone, linkInstall } from './link-install.ts'
+import { type Evidence, isSharedBy, type KnownPhone, linkInstall } from './link-install.ts'
+import { toFixedText } from './other-phone.ts'
 import type { IdentityParameters } from './parameters.ts'
 import { toPhoneId } from './phone-id.ts'
 
@@ -37,6 +39,13 @@ export type PhoneLink = {
   possible: KnownPhone['possible']
   confidence: number
   identifiersShared: boolean
+  /**
+   * The identifiers by which alone it may be on a known phone, while another one differs. After a
+   * reset of the phone they do, and where several phones have the same one.
+   */
+  doubtful: readonly string[]
+  /** What it was first seen with that does not change on one phone; null where not stored. */
+  fixed: string | null
   /**
    * False of an install that its tenant's bound left out: it counts as the first of its phone, and
    * nowhere for others, until it is decided again.
@@ -62,12 +71,16 @@ export type NewInstall = {
   receivedAtMs: number
 }
 
+export type First = Pick<NewInstall, 'traits' | 'receivedAtMs'>
+
 /** By phone, the links of its installs, in the order of the stream. */
 export type LinksByPhone = ReadonlyMap<string, readonly PhoneLink[]>
 
 /** How many installs had a key before some install, and the phones of the latest of them. */
 export type Holders = {
   count: number
+  /** How many of the latest of them may be further phones; see `KeyPhones`. */
+  doubtful: number
   /** Null where the installs are too many to lead to a phone. */
   phones: LinksByPhone | null
 }
@@ -78,13 +91,15 @@ export type ComparedFacts = {
   /** Undefined for an install that was erased. */
   linkOf: (deviceId: string) => PhoneLink | undefined
   /** Of the install's first event with traits. */
-  firstTraitsOf: (deviceId: string) => InstallTraits | undefined
+  firstOf: (deviceId: string) => First | undefined
 }
 
 /** The phones that an install may be on, and how many phones have each of its keys. */
 export type Candidates = {
   phones: ReadonlyMap<string, Candidate>
   holdersOf: (key: string) => number
+  /** Identifiers whose latest holders are each doubtful, so many that they lead to no phone. */
+  doubtful: readonly string[]
   /** Phones that were looked up by a key, links that were joined and installs to compare. */
   steps: number
 }
@@ -92,7 +107,7 @@ export type Candidates = {
 /** Finds the phones that an install may be on. Earlier installs with a key of it need links. */
 export function findCandidates(traits: InstallTraits, facts: ComparedFacts): Candidates {
   const shared = listKeys(traits).map((keyed) => toSharers(keyed, facts.holdersOf(keyed)))
-  const counts = new Map(shared.map(({ key, count }) => [key, count]))
+  const counts = new Map(shared.map(({ key, count }) => [key, count.all]))
   const found = new Set(shared.flatMap(({ candidates }) => candidates))
   const phones = new Map<string, Candidate>()
   let steps = shared.reduce((sum, { candidates }) => sum + Math.max(1, candidates.length), 0)
@@ -101,11 +116,21 @@ export function findCandidates(traits: InstallTraits, facts: ComparedFacts): Can
     phones.set(phoneId, candidate)
     steps += joined + candidate.installs.length
   }
-  return { phones, holdersOf: (key) => counts.get(key) ?? 0, steps }
+  const doubtful = shared.flatMap(({ identifier, count, candidates }) =>
+    identifier !== null && candidates.length === 0 && count.doubtful > resetSharersMax
+      ? [identifier]
+      : [],
+  )
+  return { phones, holdersOf: (key) => counts.get(key) ?? 0, doubtful, steps }
 }
 
 /** An install that is not compared, and so is a phone of its own. */
-export const noCandidates: Candidates = { phones: new Map(), holdersOf: () => 0, steps: 0 }
+export const noCandidates: Candidates = {
+  phones: new Map(),
+  holdersOf: () => 0,
+  doubtful: [],
+  steps: 0,
+}
 
 /** What parameters are learned from, of an install: how it compares with its candidates. */
 export const observeInstall = (
@@ -132,13 +157,15 @@ export function decideLink(
   const { phones, holdersOf } = candidates
   const { tenantId, deviceId, traits } = install
   const known = [...phones.values()]
-  const { link, identifiersShared } = linkInstall(traits, known, holdersOf, { parameters })
+  const { link, ...found } = linkInstall(traits, known, holdersOf, { parameters })
   // As it is stored: a stored link and one that was just decided are compared alike.
   const confidence = Math.fround(link?.confidence ?? 1)
   const own = {
     tenantId,
     deviceId,
-    identifiersShared,
+    identifiersShared: found.identifiersShared || candidates.doubtful.length > 0,
+    doubtful: [...new Set([...found.doubtful, ...candidates.doubtful])].sort(),
+    fixed: toFixedText(traits),
     isCompared: candidates !== noCandidates,
     parametersVersion: parameters.version,
     streamOffset: install.streamOffset,
@@ -159,13 +186,21 @@ export function decideLink(
 }
 
 /** A key, how many phones had it, and those that are found by it, which are few. */
-type Sharers = KeyedTraits & { count: number; phones: LinksByPhone; candidates: string[] }
+type Sharers = KeyedTraits & {
+  count: { all: number; doubtful: number }
+  phones: LinksByPhone
+  candidates: string[]
+}
 
-function toSharers(keyed: KeyedTraits, { count: installs, phones }: Holders): Sharers {
-  if (phones === null) return { ...keyed, count: installs, phones: new Map(), candidates: [] }
+function toSharers(keyed: KeyedTraits, { count: installs, doubtful, phones }: Holders): Sharers {
+  if (phones === null) {
+    const count = { all: installs, doubtful: 0 }
+    return { ...keyed, count, phones: new Map(), candidates: [] }
+  }
   const areFew = phones.size <= phonesOfKeyMax
   // Of the latest installs many phones say that all have as many; few phones have had them all.
-  const count = areFew || installs <= latestHoldersMax ? phones.size : installs
+  const all = areFew || installs <= latestHoldersMax ? phones.size + doubtful : installs
+  const count = { all, doubtful }
   return { ...keyed, count, phones, candidates: areFew ? [...phones.keys()] : [] }
 }
 
@@ -176,18 +211,23 @@ export type Candidate = KnownPhone & { earlier: string[] }
 function toCandidate(
   phoneId: string,
   shared: readonly Sharers[],
-  { firstTraitsOf, linkOf }: ComparedFacts,
+  { firstOf, linkOf }: ComparedFacts,
 ): Candidate & { joined: number } {
   const inCommon = shared.filter(({ phones }) => phones.has(phoneId))
   const links = listLatest(inCommon.map(({ phones }) => phones.get(phoneId)!))
   const earlier = joinInstalls(links)
   const firsts = listCompared(links).flatMap((deviceId) => {
-    const traits = firstTraitsOf(deviceId)
-    if (traits === undefined) return []
-    return [linkOf(deviceId)?.identifiersShared ? { ...traits, identifiers: {} } : traits]
+    const first = firstOf(deviceId)
+    if (first === undefined) return []
+    const { traits, receivedAtMs: seenAtMs } = first
+    const link = linkOf(deviceId)
+    const own = Object.entries(traits.identifiers).filter(
+      ([name]) => link === undefined || !isSharedBy(link, name),
+    )
+    return [{ ...traits, identifiers: Object.fromEntries(own), seenAtMs }]
   })
   // What an install had at a later event is known by the key that it has in common.
-  const installs = [...firsts, joinTraits(inCommon)]
+  const installs = [...firsts, { ...joinTraits(inCommon), seenAtMs: null }]
   const { possible } = links[0]!
   return {
     phoneId,
@@ -250,6 +290,8 @@ const firstAndLatest = <T>(all: readonly T[], most: number): T[] =>
 const noTraits: InstallTraits = {
   identifiers: {},
   hardware: null,
+  model: null,
+  memoryBytes: null,
   setup: null,
   network: null,
   users: [],

@@ -2,18 +2,17 @@
  * Estimates parameters without labels, from installs whose phones are not known (expectation and
  * maximization, as Winkler used it for record linkage, 1988).
  */
-import { type Comparison, levelsOf } from './comparison.ts'
+import { levelsOf, type Observed } from './comparison.ts'
 import {
   type FieldParameters,
   findField,
+  findInitialField,
+  givenFields,
   type IdentityParameters,
-  isOfOneUser,
   toFieldName,
-  toWeight,
+  twin,
 } from './parameters.ts'
-
-/** A comparison with a candidate, and how many phones had the value in common then. */
-export type Observed = { one: Comparison; holders: number }
+import { type Weighed, weighComparisons } from './weigh-comparisons.ts'
 
 /** A new install with how many phones there were, and its comparisons with each candidate. */
 export type ObservedInstall = { phones: number; candidates: readonly (readonly Observed[])[] }
@@ -34,7 +33,8 @@ export function* estimateInRounds(
 ): Generator<undefined, IdentityParameters> {
   const fields: Record<string, FieldParameters> = { ...before.fields }
   for (const { one } of installs.flatMap(({ candidates }) => candidates.flat())) {
-    fields[toFieldName(one)] ??= findField(before, one)
+    const name = toFieldName(one)
+    if (!givenFields.has(name)) fields[name] ??= findField(before, one)
   }
   let parameters: IdentityParameters = { ...before, version: before.version + 1, phones, fields }
   for (let round = 0; round < rounds; round++) {
@@ -53,30 +53,37 @@ function improve(
 ): IdentityParameters {
   const tallies = new Map<string, Tally>()
   let returned = 0
+  const twins = [0, 0]
   /** The sum of the phones that the installs were compared with, which are on none of them. */
   let others = 0
   for (const { phones, candidates } of installs) {
     const certainties = toCertainties(parameters, candidates)
     for (const [at, observed] of candidates.entries()) {
-      const ofOneUser = isOfOneUser(observed.map(({ one }) => one))
-      for (const each of observed) addTo(tallies, each, { certainty: certainties[at]!, ofOneUser })
+      const { certainty, ...weighed } = certainties[at]!
+      // Only of phones that are in use at a time it is told that they are two.
+      if (isOfTwins(weighed)) {
+        const least = Math.min(...observed.flatMap(listHolders))
+        if (least <= twins.length) twins[least - 1]! += (1 - certainty) / candidates.length
+      }
+      for (const each of observed) addTo(tallies, each, { certainty, ...weighed })
     }
-    const sum = certainties.reduce((all, certainty) => all + certainty, 0)
+    const sum = certainties.reduce((all, { certainty }) => all + certainty, 0)
     returned += sum
     others += phones
   }
   const fields = { ...parameters.fields }
+  const toShare = (count: number) => (parameters.phones * (count + unseen)) / (others + 1)
   for (const [name, { same, others: shared }] of tallies) {
     const known = fields[name]!
     const whole = same.reduce((all, count) => all + count + unseen, 0)
-    const toSharers = (_: number, at: number) =>
-      (parameters.phones * (shared[at + 1]! + unseen)) / (others + 1)
     fields[name] = {
       ...known,
       same: same.map((count) => (count + unseen) / whole),
-      sharers: known.sharers === null ? null : known.sharers.map(toSharers),
+      sharers:
+        known.sharers === null ? null : known.sharers.map((_, at) => toShare(shared[at + 1]!)),
     }
   }
+  fields[twin] = { ...(fields[twin] ?? findInitialField(twin)), sharers: twins.map(toShare) }
   const returning = (returned + unseen) / (installs.length + 2 * unseen)
   return { ...parameters, returning, fields }
 }
@@ -84,31 +91,40 @@ function improve(
 function addTo(
   tallies: Map<string, Tally>,
   { one, holders }: Observed,
-  { certainty, ofOneUser }: { certainty: number; ofOneUser: boolean },
+  { certainty, ofOneUser, isDoubtful, isInUse }: Certain,
 ): void {
   const name = toFieldName(one)
+  if (givenFields.has(name)) return
   const none = () => [0, ...levelsOf[one.field].map(() => 0)]
   const tally = tallies.get(name) ?? { same: none(), others: none() }
   tallies.set(name, tally)
   tally.same[one.level]! += certainty
   // Phones of one user are alike: those have a chance of their own.
   const isOfStranger = one.field !== 'traits' || !ofOneUser
-  if (holders === 1 && isOfStranger) tally.others[one.level]! += 1 - certainty
+  // Nothing tells a phone that was reset from another one with the same identifier, unless both are
+  // in use at a time.
+  const isTold = !isDoubtful || isInUse
+  if (holders === 1 && isOfStranger && isTold) tally.others[one.level]! += 1 - certainty
 }
+
+/** Whether two phones of one model have one identifier. */
+const isOfTwins = ({ isDoubtful, isContradicted, isInUse }: Omit<Certain, 'certainty'>): boolean =>
+  isDoubtful && isInUse && !isContradicted
+
+/** How many have the identifiers in common. */
+const listHolders = ({ one, holders }: Observed): number[] =>
+  one.field === 'identifier' && one.level > 0 ? [holders] : []
+
+type Certain = Omit<Weighed, 'weights' | 'weight'> & { certainty: number }
 
 /** How certain it is that the install is on each of these phones. */
 function toCertainties(
   parameters: IdentityParameters,
   candidates: ObservedInstall['candidates'],
-): number[] {
+): Certain[] {
   const prior = parameters.returning / (1 - parameters.returning) / parameters.phones
-  const odds = candidates.map((observed) => {
-    const ofOneUser = isOfOneUser(observed.map(({ one }) => one))
-    const weights = observed.map(({ one, holders }) => {
-      return toWeight(parameters, one, { holders, ofOneUser })
-    })
-    return prior * Math.exp(weights.reduce((all, weight) => all + weight, 0))
-  })
+  const weighed = candidates.map((observed) => weighComparisons(parameters, observed))
+  const odds = weighed.map(({ weight }) => prior * Math.exp(weight))
   const sum = odds.reduce((all, one) => all + one, 1)
-  return odds.map((one) => one / sum)
+  return weighed.map((one, at) => ({ ...one, certainty: odds[at]! / sum }))
 }

@@ -19,16 +19,20 @@ export type { InstallTraits }
 /** What the edge writes for an identifier. */
 const hashPattern = new RegExp(`^[A-Za-z0-9_-]{${identifierHashCharacters}}$`)
 
+/** What is read of an event. */
+export type TraitsEvent = Pick<AcceptedEvent, 'traits' | 'body' | 'install' | 'connection'>
+
 /**
  * Reads the traits of an event, also of one that is kept without most of its body.
  * @returns null where the body has no `device` object
  */
-export function toInstallTraits(event: AcceptedEvent): InstallTraits | null {
+export function toInstallTraits(event: TraitsEvent): InstallTraits | null {
   if (event.traits !== undefined) return event.traits
   const { body, install, connection } = event
   const { device } = body
   if (!isObject(device)) return null
   const hardware = toHardware(event, device)
+  const { memory_bytes: memory } = device
   const identifiers = readHashes(device.identifiers)
   const attestedKey = install?.attested_key ?? null
   if (attestedKey !== null) identifiers.push([attestedKeyName, attestedKey])
@@ -37,6 +41,8 @@ export function toInstallTraits(event: AcceptedEvent): InstallTraits | null {
   return {
     identifiers: Object.fromEntries(identifiers),
     hardware,
+    model: toModel(readInstall(body)),
+    memoryBytes: isTraitSize(memory) ? memory : null,
     setup: hardware === null ? null : toSetup(event, device, hardware),
     network: connection?.network ?? null,
     users: toUsers(body),
@@ -59,7 +65,7 @@ function readHashes(value: unknown): [name: string, hash: string][] {
  * that it was on.
  */
 function toHardware(
-  { body }: AcceptedEvent,
+  { body }: TraitsEvent,
   { storage_bytes: storage, memory_bytes: memory, screen }: Record<string, unknown>,
 ): string | null {
   const { deviceBrand: brand, deviceModel: model } = readInstall(body)
@@ -67,9 +73,16 @@ function toHardware(
   return isTraitText(screen) ? JSON.stringify([brand, model, storage, memory, screen]) : null
 }
 
+/** In one case of letters: makers and SDKs write both. */
+const toModel = ({
+  deviceBrand: brand,
+  deviceModel: model,
+}: Pick<ReturnType<typeof readInstall>, 'deviceBrand' | 'deviceModel'>): string | null =>
+  model === '' ? null : JSON.stringify([brand, model]).toLowerCase()
+
 /** Phones without a card have no carrier, and not every system tells its build. */
 function toSetup(
-  { body }: AcceptedEvent,
+  { body }: TraitsEvent,
   { build, locale, time_zone: timeZone, carrier }: Record<string, unknown>,
   hardware: string,
 ): string | null {
@@ -102,5 +115,13 @@ export const toIdentityKeys = (deviceId: string, traits: InstallTraits): string[
 /** The text that rows have; equal for equal traits. */
 export const toTraitsText = (traits: InstallTraits): string => JSON.stringify(traits)
 
-/** @param text of `toTraitsText` */
-export const readTraits = (text: string): InstallTraits => JSON.parse(text) as InstallTraits
+/** @param text of `toTraitsText`, also of a release whose traits had no model */
+export function readTraits(text: string): InstallTraits {
+  const traits = JSON.parse(text) as InstallTraits
+  if (traits.model !== undefined) return traits
+  if (traits.hardware === null) return { ...traits, model: null, memoryBytes: null }
+  const [deviceBrand, deviceModel, , memoryBytes] = JSON.parse(traits.hardware) as HardwareParts
+  return { ...traits, model: toModel({ deviceBrand, deviceModel }), memoryBytes }
+}
+
+type HardwareParts = [brand: string, model: string, storage: number, memory: number]

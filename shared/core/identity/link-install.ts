@@ -2,13 +2,14 @@
  * Decides whether a new install is on a known phone: a pure function of the phones that share a
  * value with it, of how many phones have each value, and of versioned parameters.
  */
-import { phoneInstallsMax, strongSharersMax } from '../base/limits/entities.ts'
-import { comparePhone, type InstallTraits } from './comparison.ts'
-import { type IdentityParameters, isOfOneUser, toFieldName, toWeight } from './parameters.ts'
+import { phoneInstallsMax, resetSharersMax, strongSharersMax } from '../base/limits/entities.ts'
+import { comparePhone, type InstallTraits, type SeenTraits } from './comparison.ts'
+import { type IdentityParameters, toFieldName } from './parameters.ts'
+import { type Weighed, weighComparisons } from './weigh-comparisons.ts'
 
 export type KnownPhone = {
   phoneId: string
-  installs: readonly InstallTraits[]
+  installs: readonly SeenTraits[]
   /** How many they are. */
   installCount: number
   /** The phone that its first install may be on, too uncertain to be joined; null without one. */
@@ -39,12 +40,20 @@ export type LinkDecision = {
   link: Link | null
   /** Its identifiers are those of several phones, or of one whose hardware is another. */
   identifiersShared: boolean
+  /** The identifiers that alone speak for a phone, while another one differs. */
+  doubtful: readonly string[]
 }
+
+/** Whether an identifier of an install is that of several phones, as far as its link tells which. */
+export const isSharedBy = (
+  { identifiersShared, doubtful }: Pick<LinkDecision, 'identifiersShared' | 'doubtful'>,
+  identifier: string,
+): boolean => identifiersShared && (doubtful.length === 0 || doubtful.includes(identifier))
 
 export type LinkThresholds = { linked: number; possible: number }
 export const linkThresholds: LinkThresholds = { linked: 0.99, possible: 0.8 }
 
-type Candidate = {
+type Candidate = Pick<Weighed, 'isContradicted' | 'isDoubtful'> & {
   phone: KnownPhone
   evidence: Evidence[]
   /** Of being on this phone, beside being on one that was never seen. */
@@ -57,10 +66,11 @@ type Candidate = {
    * model of the one before.
    */
   mayLink: boolean
-  hasOtherHardware: boolean
+  /** Whether so many phones have that identifier that this one is another. */
+  hasSharedIdentifier: boolean
   /** The names of identifiers that are equal, and of those that differ. */
-  equal: (string | null)[]
-  different: (string | null)[]
+  equal: string[]
+  different: string[]
 }
 
 /**
@@ -81,14 +91,20 @@ export function linkInstall(
   const supported = weighed.map((one) => ({ ...one, support: toSupport(one, weighed) }))
   const best = supported.toSorted(compareCandidates)[0]
   const strong = weighed.filter(({ isStrong }) => isStrong)
-  const identifiersShared =
-    strong.some(({ hasOtherHardware }) => hasOtherHardware) || areOfSeveral(strong)
-  if (best === undefined) return { link: null, identifiersShared }
+  const areCopied = strong.some(({ isContradicted }) => isContradicted) || areOfSeveral(strong)
+  // Of an install that is known by another identifier, what its phone shares says nothing.
+  const doubtful = areCopied ? [] : listDoubtful(weighed)
+  const isHeld = weighed.some(({ hasSharedIdentifier }) => hasSharedIdentifier)
+  const toFound = (kind: Link['kind'] | null) => ({
+    identifiersShared: areCopied || (kind !== 'linked' && doubtful.length > 0 && isHeld),
+    doubtful,
+  })
+  if (best === undefined) return { link: null, ...toFound(null) }
   const confidence = best.support / sum
-  const kind = toKind(best, { confidence, thresholds, identifiersShared })
-  if (kind === null) return { link: null, identifiersShared }
+  const kind = toKind(best, { confidence, thresholds, areCopied })
+  if (kind === null) return { link: null, ...toFound(kind) }
   const { phone, evidence } = best
-  return { link: { kind, phoneId: phone.phoneId, confidence, evidence }, identifiersShared }
+  return { link: { kind, phoneId: phone.phoneId, confidence, evidence }, ...toFound(kind) }
 }
 
 /**
@@ -104,15 +120,24 @@ const areOfSeveral = (strong: readonly Candidate[]): boolean =>
     ),
   )
 
-type Certainty = { confidence: number; thresholds: LinkThresholds; identifiersShared: boolean }
+/** Of a phone that the install is on beyond doubt, an identifier in common is not doubtful. */
+function listDoubtful(weighed: readonly Candidate[]): string[] {
+  const names = (some: readonly Candidate[]) => some.flatMap(({ equal }) => equal)
+  const known = weighed.filter(({ isContradicted }) => !isContradicted)
+  const certain = new Set(names(known.filter(({ isDoubtful }) => !isDoubtful)))
+  const found = names(known.filter(({ isDoubtful }) => isDoubtful))
+  return [...new Set(found)].filter((name) => !certain.has(name)).sort()
+}
+
+type Certainty = { confidence: number; thresholds: LinkThresholds; areCopied: boolean }
 
 function toKind(
   { phone, isStrong, mayLink }: Candidate,
-  { confidence, thresholds, identifiersShared }: Certainty,
+  { confidence, thresholds, areCopied }: Certainty,
 ): Link['kind'] | null {
   if (confidence < thresholds.possible) return null
   const mayGrow = phone.installCount < phoneInstallsMax || isStrong
-  const isLinked = confidence >= thresholds.linked && mayLink && mayGrow && !identifiersShared
+  const isLinked = confidence >= thresholds.linked && mayLink && mayGrow && !areCopied
   return isLinked ? 'linked' : 'possible'
 }
 
@@ -122,22 +147,24 @@ function weigh(
   holdersOf: (key: string) => number,
   parameters: IdentityParameters,
 ): Candidate {
-  const compared = comparePhone(install, phone.installs)
-  const identifiers = compared.filter(({ field }) => field === 'identifier')
-  const equal = identifiers.filter(({ level }) => level > 0)
-  const different = identifiers.filter(({ level }) => level === 0)
-  const isStrong = equal.some(({ key }) => holdersOf(key!) <= strongSharersMax)
-  const ofOneUser = isOfOneUser(compared)
-  const evidence = compared.map((one) => {
-    const holders = one.key === null ? null : holdersOf(one.key)
-    // A reset and a sale change the other identifiers, the user and the start at once. Beside a
-    // strong identifier in common that one event does not speak against it several times.
-    const isOfReset = isStrong && one.level === 0 && one.field !== 'traits'
-    const among = { holders: holders ?? 1, ofOneUser }
-    const weight = isOfReset ? 0 : toWeight(parameters, one, among)
-    return { field: toFieldName(one), level: one.level, weight, holders }
+  const observed = comparePhone(install, phone.installs).map((one) => ({
+    one,
+    holders: one.key === null ? null : holdersOf(one.key),
+  }))
+  const { weights, weight, ...facts } = weighComparisons(
+    parameters,
+    observed.map(({ one, holders }) => ({ one, holders: holders ?? 1 })),
+  )
+  const evidence = observed.map(({ one, holders }, at) => {
+    return { field: toFieldName(one), level: one.level, weight: weights[at]!, holders }
   })
-  const weight = evidence.reduce((all, one) => all + one.weight, 0)
+  const { ofOneUser, isContradicted, isDoubtful } = facts
+  const identifiers = observed.filter(({ one }) => one.field === 'identifier')
+  const equal = identifiers.filter(({ one }) => one.level > 0)
+  const different = identifiers.filter(({ one }) => one.level === 0)
+  // A phone that was reset has started since: two spaces of one phone look like two emulators.
+  const isReset = !isDoubtful || !observed.some(({ one }) => one.field === 'boot' && one.level > 0)
+  const isStrong = isReset && equal.some(({ holders }) => holders! <= strongSharersMax)
   const { returning, phones } = parameters
   return {
     phone,
@@ -145,9 +172,12 @@ function weigh(
     odds: (returning / (1 - returning) / phones) * Math.exp(weight),
     isStrong,
     mayLink: isStrong || (ofOneUser && different.length === 0),
-    hasOtherHardware: compared.some(({ field, level }) => field === 'traits' && level === 0),
-    equal: equal.map(({ name }) => name),
-    different: different.map(({ name }) => name),
+    isContradicted,
+    isDoubtful,
+    hasSharedIdentifier:
+      isDoubtful && !isContradicted && equal.every(({ holders }) => holders! > resetSharersMax),
+    equal: equal.map(({ one }) => one.name!),
+    different: different.map(({ one }) => one.name!),
   }
 }
 

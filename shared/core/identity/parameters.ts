@@ -4,6 +4,7 @@
  * follows the value: one that many phones have says little.
  */
 import type { Comparison } from './comparison.ts'
+import { attestedKeyName } from './sent-identifiers.ts'
 
 /** Shares are above 0 and below 1. */
 export type FieldParameters = {
@@ -50,17 +51,38 @@ export const chooseVersion = (
 ): IdentityParameters | null =>
   versions.find(({ validFromMs }) => validFromMs <= receivedAtMs)?.parameters ?? null
 
+/** The field of phones of one model that have one identifier. */
+export const twin = 'twin'
+
 /** Before there is anything to learn from: cautious guesses. */
 const initialFields: Record<string, FieldParameters> = {
   traits: { same: [0.02, 0.18, 0.4, 0.4], differs: 0.99, sharers: [20, 2, 0.2], chance: null },
   user: { same: [0.3, 0.7], differs: 0.999, sharers: [0.5], chance: null },
   boot: { same: [0.6, 0.4], differs: 1 - bootChance, sharers: null, chance: bootChance },
+  // Which a phone hardly ever does: apps of one vendor may name a model in two ways, and an app
+  // may go back to an SDK that sends less.
+  model: { same: [1e-6], differs: 1, sharers: null, chance: null },
+  omitted: { same: [1e-3], differs: 1, sharers: null, chance: null },
+  // How many other phones of its model have an identifier of a phone, since their firmware is one:
+  // where one phone had it before, and where two had it or one that was reset.
+  [twin]: { same: [0.1, 0.9], differs: 0.9999, sharers: [0.01, 0.1], chance: null },
+  // The clock of a phone may be set by hand, and of two phones each second is in use at a time.
+  'in use': { same: [2e-3], differs: 0.5, sharers: null, chance: null },
 }
-const initialIdentifier: FieldParameters = {
-  same: [0.1, 0.9],
+/** The fields that are not learned: hardly any install of one phone has them to learn from. */
+export const givenFields: ReadonlySet<string> = new Set(['model', 'omitted', 'in use'])
+
+const toIdentifier = (differs: number): FieldParameters => ({
+  same: [differs, 1 - differs],
   differs: 0.9999,
   sharers: [0.01],
   chance: null,
+})
+const initialIdentifier = toIdentifier(0.1)
+/** What installing an app again changes, by the documentation of the platforms. */
+const initialIdentifiers: Record<string, FieldParameters> = {
+  [`identifier ${attestedKeyName}`]: toIdentifier(0.98),
+  'identifier vendor_id': toIdentifier(0.6),
 }
 
 /**
@@ -79,10 +101,12 @@ export const toInitialParameters = (phones: number): IdentityParameters => ({
 
 /** A field as it is guessed before there is anything to learn from. */
 export const findInitialField = (name: string): FieldParameters =>
-  initialFields[name] ?? initialIdentifier
+  initialFields[name] ?? initialIdentifiers[name] ?? initialIdentifier
 
-export const findField = ({ fields }: IdentityParameters, one: Comparison): FieldParameters =>
-  fields[toFieldName(one)] ?? initialIdentifier
+export function findField({ fields }: IdentityParameters, one: Comparison): FieldParameters {
+  const name = toFieldName(one)
+  return (givenFields.has(name) ? undefined : fields[name]) ?? findInitialField(name)
+}
 
 /** What the weight of a comparison depends on beside its field and level. */
 export type Among = {
@@ -114,6 +138,17 @@ export function toWeight(parameters: IdentityParameters, one: Comparison, among:
   const weight = Math.log(same / toChance(field, one, { ...among, phones }))
   // A value that most phones have speaks neither for nor against.
   return one.level > 0 ? Math.max(0, weight) : weight
+}
+
+/** The weight of an identifier in common where phones of one model may have the same one. */
+export function toTwinWeight(
+  { fields, phones, ...rest }: IdentityParameters,
+  { one, holders }: { one: Comparison; holders: number },
+): number {
+  const [, same] = findField({ ...rest, fields, phones }, one).same
+  const { sharers } = fields[twin] ?? findInitialField(twin)
+  const others = sharers![holders - 1] ?? holders
+  return Math.max(0, Math.log(same! / Math.min(0.99, others / phones)))
 }
 
 /** Whether a user is in common. */

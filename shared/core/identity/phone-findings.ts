@@ -14,6 +14,8 @@ export type PhoneFacts = {
   decided: DecidedLink | null
   /** Whether an earlier install of the phone was on the deny list when the event was received. */
   hasDeniedInstall: boolean
+  /** What shows that the event is of another phone than the first one of its install. */
+  otherPhone: readonly string[]
 }
 
 /** How long an install counts as a reinstall. */

@@ -51,7 +51,7 @@ export const evidenceSchema = z
   .object({
     field: z.string().meta({
       description:
-        '`identifier` and the name of the identifier, `traits` (hardware, setup and network), `user` or `boot`.',
+        '`identifier` and the name of the identifier, `traits` (hardware, setup and network), `user`, `boot`, `model`, `omitted` (hardware that the phone has told) or `in use` (the phone was in use after the system of this install had started). New ones may be added.',
       examples: ['identifier keychain_id'],
     }),
     level: z.int().min(0).meta({

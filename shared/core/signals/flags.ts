@@ -125,7 +125,7 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
   },
   ATTESTATION_KEY_SHARED: {
     name: 'Shared attestation key',
-    about: 'The attested key or its certificate is on devices that cannot share it.',
+    about: 'The attested key or its certificate is on phones that cannot share it.',
     clause: 'has an attested key that other phones have too',
   },
   ATTESTATION_KEY_REVOKED: {
@@ -278,6 +278,11 @@ export const flags: Readonly<Record<Flag, FlagText>> = {
     name: 'Shared identifiers',
     about: 'The identifiers of the phone are those of several phones: copied, or not unique.',
     clause: 'has the identifiers of other phones',
+  },
+  DEVICE_ID_SHARED: {
+    name: 'Shared device id',
+    about: 'The event comes from another phone than the device id first came from.',
+    clause: 'uses the device id of another phone',
   },
   MANY_DEVICES_PER_USER: {
     name: 'Many devices',

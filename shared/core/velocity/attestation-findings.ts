@@ -19,12 +19,19 @@ export type OrderFacts = {
   reusedCounter: { counter: number; highest: number } | null
   /** The replay since the device's last event. */
   replay: Replay | null
+  /** What shows that another phone sent the device id first; null where nothing does. */
+  otherPhone: readonly string[] | null
 }
 
-export const noOrderFacts: OrderFacts = { sharedKey: null, reusedCounter: null, replay: null }
+export const noOrderFacts: OrderFacts = {
+  sharedKey: null,
+  reusedCounter: null,
+  replay: null,
+  otherPhone: null,
+}
 
 /** The server signals of `attestation` that the scorer alone can know. */
-const orderSignals = ['shared_key', 'counter_reused', 'replayed'] as const
+const orderSignals = ['shared_key', 'counter_reused', 'replayed', 'device_id_shared'] as const
 type OrderSignal = (typeof orderSignals)[number]
 const toPath = (signal: OrderSignal) => `attestation.${signal}`
 const orderPaths = orderSignals.map(toPath)
@@ -51,6 +58,7 @@ export function listWeighedFacts(policy: WeighedPolicy): WeighedFacts {
     sharedKey: isWeighed('shared_key'),
     reusedCounter: isWeighed('counter_reused'),
     replay: isWeighed('replayed'),
+    otherPhone: isWeighed('device_id_shared'),
   }
   weighedFacts.set(policy, weighed)
   return weighed
@@ -90,19 +98,20 @@ export function findAttestation(
 type Found = { signal: OrderSignal; evidence: Finding['evidence'] }
 
 const metricOfKind: Record<KeyKind, string> = {
-  key: 'devices_per_attested_key',
-  remote_issuer: 'devices_per_issuer',
+  key: 'phones_per_attested_key',
+  remote_issuer: 'phones_per_issuer',
   issuer: 'models_per_issuer',
 }
 
-function toEvidence({ sharedKey, reusedCounter, replay }: OrderFacts): Found[] {
+function toEvidence({ sharedKey, reusedCounter, replay, otherPhone }: OrderFacts): Found[] {
   const found: Found[] = []
   const add = (signal: OrderSignal, evidence: Finding['evidence']) =>
     found.push({ signal, evidence })
   if (sharedKey !== null) {
-    const { kind, count } = sharedKey
+    const { kind, count, phones } = sharedKey
     const threshold = sharedKeyMax[kind]
-    add('shared_key', { metric: metricOfKind[kind], count, threshold, window: 'all' })
+    const named = phones.length > 0 ? { phones } : {}
+    add('shared_key', { metric: metricOfKind[kind], count, threshold, window: 'all', ...named })
   }
   if (reusedCounter !== null) {
     const { counter, highest: count } = reusedCounter
@@ -111,6 +120,10 @@ function toEvidence({ sharedKey, reusedCounter, replay }: OrderFacts): Found[] {
   }
   if (replay !== null) {
     add('replayed', toReplayEvidence(replay))
+  }
+  if (otherPhone !== null) {
+    const evidence = { metric: 'phones_per_device', count: 2, threshold: 1, window: 'all' }
+    add('device_id_shared', { ...evidence, differs: otherPhone })
   }
   return found
 }

@@ -65,9 +65,10 @@ export const rebuildUserDevices = (filter: string) => [
 // As `install_keys_of_installs` does, from the registrations that came later.
 export const rebuildInstallKeys = `
   insert into install_keys
-    (tenant_id, key_hash, kind, subject_hash, issuer_hash, stream_offset, last_seen_at)
+    (tenant_id, key_hash, kind, subject_hash, issuer_hash, stream_offset, last_seen_at, device_id)
   select tenant_id, reinterpretAsUInt64(SHA256(concat(seen.1, ' ', seen.2))), seen.1,
-    reinterpretAsUInt64(SHA256(concat('device ', device_id))), seen.3, stream_offset, received_at
+    reinterpretAsUInt64(SHA256(concat('device ', device_id))), seen.3, stream_offset, received_at,
+    device_id
   from (
     select tenant_id, device_id, stream_offset, received_at, attested_key,
       if(provider = 'key_attestation', issuers[1], '') as issuer,

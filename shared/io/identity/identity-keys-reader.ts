@@ -14,8 +14,10 @@ import {
   fromSample,
   isSampled,
   type NewInstall,
+  type PhoneLink,
 } from '#shared/core/identity/decide-link.ts'
 import { readTraits, toInstallKey } from '#shared/core/identity/install-traits.ts'
+import { toFixedText } from '#shared/core/identity/other-phone.ts'
 import { toHash } from '#shared/core/velocity/key-hash.ts'
 import type { Clickhouse, ClickhouseNode } from '#shared/io/clickhouse/clickhouse.ts'
 import { hashesQuery, hashIn, tenantsIn } from '#shared/io/clickhouse/hash-conditions.ts'
@@ -34,6 +36,18 @@ export async function readFirsts(
     for (const first of found.flat()) firsts.set(toName(first), first)
   }
   return firsts
+}
+
+/** Of links of an earlier release it reads what their installs were first seen with. */
+export async function completeLinks(
+  clickhouse: Clickhouse,
+  links: Map<string, PhoneLink>,
+): Promise<void> {
+  const bare = [...links.values()].filter(({ fixed }) => fixed === null)
+  if (bare.length === 0) return
+  for (const [name, { traits }] of await readFirsts(clickhouse, bare)) {
+    links.set(name, { ...links.get(name)!, fixed: toFixedText(traits) })
+  }
 }
 
 type FirstRow = [

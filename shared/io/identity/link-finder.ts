@@ -22,7 +22,6 @@ import {
   tenantPhonesMin,
   tenantStepsMax,
 } from '#shared/core/base/limits/entities.ts'
-import type { InstallTraits } from '#shared/core/identity/comparison.ts'
 import {
   type Candidates,
   type DecidedLink,
@@ -38,6 +37,7 @@ import { type IdentityParameters, toInitialParameters } from '#shared/core/ident
 import { isPlaceholderId } from '#shared/core/telemetry/placeholder-ids.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import {
+  completeLinks,
   createKeyHolders,
   type Holder,
   type KeyHolders,
@@ -206,6 +206,7 @@ async function resolve(
     clickhouse,
     unknown.map(([, install]) => install),
   )
+  await completeLinks(clickhouse, stored)
   for (const [name, link] of stored) {
     if (!asked.has(name) || (isWanted && !link.isCompared)) continue
     links.set(name, { link, decided: null })
@@ -323,7 +324,7 @@ async function decideAll(state: State, search: Search, holders: KeyHolders): Pro
 }
 
 /** What the installs of a search are compared by. */
-type Read = { holders: KeyHolders; firsts: (name: string) => InstallTraits | undefined }
+type Read = { holders: KeyHolders; firsts: (name: string) => NewInstall | undefined }
 
 /** The candidates of the next install in the order of the stream. */
 function findCandidatesOf(
@@ -339,15 +340,16 @@ function findCandidatesOf(
     holdersOf: ({ key }) => {
       const one = byKey.get(key)!
       const { count, areFew } = holders.count(one, streamOffset)
-      if (!areFew) return { count, phones: null }
+      if (!areFew) return { count, doubtful: 0, phones: null }
       const known = keys.get(one.name)!
       while ((known.holders[known.added]?.streamOffset ?? streamOffset) < streamOffset) {
         known.phones.add(linkOf(known.holders[known.added++]!.deviceId))
       }
-      return { count, phones: known.phones.phones }
+      const { phones, countDoubtful } = known.phones
+      return { count, doubtful: countDoubtful(), phones }
     },
     linkOf,
-    firstTraitsOf: (deviceId) => firsts(toName({ tenantId, deviceId })),
+    firstOf: (deviceId) => firsts(toName({ tenantId, deviceId })),
   })
   takeSteps(comparedSteps, tenantId, candidates.steps)
   return candidates
@@ -390,12 +392,12 @@ export async function findPastCandidates(
 
 /**
  * Reads the first traits of installs of phones that may be candidates; nearly always few.
- * @returns the first traits by name
+ * @returns the first event with traits by name
  */
 async function readCompared(
   { clickhouse, firsts: kept }: Pick<State, 'clickhouse' | 'firsts'>,
   { open, compared }: Search,
-): Promise<(name: string) => InstallTraits | undefined> {
+): Promise<(name: string) => NewInstall | undefined> {
   const found = new Map<string, NewInstall>(open)
   const unknown: InstallName[] = []
   for (const [name, install] of compared) {
@@ -409,5 +411,5 @@ async function readCompared(
       kept.set(name, first)
     }
   }
-  return (name) => found.get(name)?.traits
+  return (name) => found.get(name)
 }

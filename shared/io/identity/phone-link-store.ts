@@ -40,6 +40,8 @@ const columnWriters = {
   confidence: (writer, { confidence }) => writer.float32(confidence),
   evidence: (writer, { evidence }) => writer.string(JSON.stringify(evidence)),
   identifiers_shared: (writer, { identifiersShared }) => writer.uint8(identifiersShared ? 1 : 0),
+  doubtful: (writer, { doubtful }) => writer.strings(doubtful),
+  fixed: (writer, { fixed }) => writer.string(fixed ?? ''),
   is_compared: (writer, { isCompared }) => writer.uint8(isCompared ? 1 : 0),
   installs: (writer, { installs }) => writer.strings(installs),
   parameters_version: (writer, { parametersVersion }) => writer.uint32(parametersVersion),
@@ -76,6 +78,8 @@ type LinkRow = [
   possibleConfidence: number,
   confidence: number,
   identifiersShared: boolean | number,
+  doubtful: string[],
+  fixed: string,
   isCompared: boolean | number,
   installs: string[],
   parametersVersion: number,
@@ -111,7 +115,7 @@ async function queryLinks(node: ClickhouseNode, installs: InstallName[]): Promis
   const result = await node.query({
     query: `
       select tenant_id, device_id, phone_id, toString(kind), possible_phone_id,
-        possible_confidence, confidence, identifiers_shared, is_compared, installs,
+        possible_confidence, confidence, identifiers_shared, doubtful, fixed, is_compared, installs,
         parameters_version, stream_offset, toUnixTimestamp64Milli(received_at)
       from phone_links
       where ${tenants.text}
@@ -126,8 +130,8 @@ async function queryLinks(node: ClickhouseNode, installs: InstallName[]): Promis
 
 function toLink(row: LinkRow): PhoneLink {
   const [tenantId, deviceId, phoneId, kind, possiblePhoneId, ofPossible, confidence, ...more] = row
-  const [identifiersShared, isCompared, installs, parametersVersion, streamOffset, receivedAtMs] =
-    more
+  const [identifiersShared, doubtful, fixed, isCompared, installs, ...decided] = more
+  const [parametersVersion, streamOffset, receivedAtMs] = decided
   const possible =
     possiblePhoneId === ''
       ? null
@@ -140,6 +144,8 @@ function toLink(row: LinkRow): PhoneLink {
     possible,
     confidence: Math.fround(confidence),
     identifiersShared: Boolean(identifiersShared),
+    doubtful,
+    fixed: fixed === '' ? null : fixed,
     isCompared: Boolean(isCompared),
     installs,
     parametersVersion,

@@ -8,8 +8,10 @@ import {
   coverageVersionsMax,
   sharedKeysShownMax,
 } from '#shared/core/base/limits/analytics.ts'
-import { type KeyKind, sharedKeyMax } from '#shared/core/installs/shared-keys.ts'
+import { keySightingsMax } from '#shared/core/base/limits/history.ts'
+import { type KeyKind, sharedKeyMax, toPhoneOfKey } from '#shared/core/installs/shared-keys.ts'
 import type { Clickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { readLinks, toName } from '#shared/io/identity/phone-link-store.ts'
 
 export type CoverageSpan = { tenantId: string; fromMs: number; toMs: number }
 
@@ -41,7 +43,7 @@ export type SharedKeyFound = {
   kind: KeyKind
   /** The hash of the key or of the certificate, as the views have it. */
   id: string
-  /** On how many devices it ever was, or models for `issuer`. */
+  /** On how many phones it ever was, or models for `issuer`. */
   count: number
   /** Those that registered with it in this time. */
   devices: number
@@ -100,7 +102,8 @@ type ReasonRow = [
 // it holds one of them at a time.
 const sharedKeysSql = `
   select toString(key_hash), kind, uniqExact(subject_hash) as subjects,
-    toUnixTimestamp64Milli(max(last_seen_at))
+    toUnixTimestamp64Milli(max(last_seen_at)),
+    groupUniqArrayIf(${keySightingsMax})(device_id, device_id != '')
   from install_keys
   prewhere tenant_id = {tenant:String}
   group by key_hash, kind
@@ -111,7 +114,9 @@ const sharedKeysSql = `
   order by subjects desc, kind, key_hash
   limit ${sharedKeysShownMax}`
 
-type SharedKeyRow = [hash: string, kind: KeyKind, subjects: number, lastAtMs: number]
+type SharedKeyRow = [
+  ...[hash: string, kind: KeyKind, subjects: number, lastAtMs: number, deviceIds: string[]],
+]
 
 // Their names are in the registrations alone.
 const namesSql = `
@@ -152,7 +157,8 @@ export function createCoverageReader(clickhouse: Clickhouse): ReadCoverage {
     return result.json<Row>()
   }
   const readSharedKeys = async (span: CoverageSpan): Promise<SharedKeyFound[]> => {
-    const keys = await read<SharedKeyRow>(sharedKeysSql, span)
+    const found = await read<SharedKeyRow>(sharedKeysSql, span)
+    const keys = await countPhones(clickhouse, span.tenantId, found)
     if (keys.length === 0) return []
     const hashes = keys.map(([hash]) => hash)
     const names = await read<NameRow>(namesSql, span, { hashes })
@@ -184,6 +190,28 @@ export function createCoverageReader(clickhouse: Clickhouse): ReadCoverage {
       sharedKeys,
     }
   }
+}
+
+/**
+ * Counts installs of one phone as one, as the scorer does.
+ * @returns the keys that are still on more than they are for
+ */
+async function countPhones(
+  clickhouse: Clickhouse,
+  tenantId: string,
+  keys: readonly SharedKeyRow[],
+): Promise<[hash: string, kind: KeyKind, count: number, lastAtMs: number][]> {
+  const ids = new Set(keys.flatMap(([, , , , deviceIds]) => deviceIds))
+  const installs = [...ids].map((deviceId) => ({ tenantId, deviceId }))
+  const links = await readLinks(clickhouse, installs)
+  return keys.flatMap(([hash, kind, subjects, lastAtMs, deviceIds]) => {
+    const phones = deviceIds.map((deviceId) => {
+      const install = { tenantId, deviceId }
+      return toPhoneOfKey(install, links.get(toName(install)))
+    })
+    const count = subjects - phones.length + new Set(phones).size
+    return count > sharedKeyMax[kind] ? [[hash, kind, count, lastAtMs]] : []
+  })
 }
 
 const noEvents: CoveredEvents = { events: 0, installKey: 0, verified: 0, rejected: 0, missing: 0 }

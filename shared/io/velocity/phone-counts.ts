@@ -73,7 +73,7 @@ export function withPhoneCounts(
 
 /** @returns the counts of each event's phone; null where no rule asks or it is on none */
 export async function countPhones(
-  { clickhouse, phones }: { clickhouse: Clickhouse; phones: Pick<Phones, 'findFirstSeen'> },
+  { clickhouse, phones }: { clickhouse: Clickhouse; phones: Pick<Phones, 'findLinks'> },
   events: readonly PhoneEvent[],
 ): Promise<(Counts | null)[]> {
   const counted = events.map((event) => {
@@ -100,14 +100,15 @@ const rulesOf = ({ rules }: Asked, metric: VelocityRule['metric']) =>
   rules.filter((rule) => rule.metric === metric)
 
 async function countInstalls(
-  phones: Pick<Phones, 'findFirstSeen'>,
+  phones: Pick<Phones, 'findLinks'>,
   events: readonly Asked[],
 ): Promise<void> {
   const some = events.filter((one) => rulesOf(one, 'installs_per_phone').length > 0)
   const earlier = some.flatMap(({ tenantId, link }) =>
     link.installs.map((deviceId) => ({ tenantId, deviceId })),
   )
-  const seen = await phones.findFirstSeen(earlier)
+  const links = await phones.findLinks(earlier)
+  const seen = links.map((link) => link?.receivedAtMs ?? null)
   let at = 0
   for (const one of some) {
     const { installs, receivedAtMs } = one.link

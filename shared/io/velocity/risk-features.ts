@@ -3,6 +3,7 @@
  * events before them must be stored; the result is the same for days.
  */
 
+import { toInstallTraits } from '#shared/core/identity/install-traits.ts'
 import type { PhoneFacts } from '#shared/core/identity/phone-findings.ts'
 import { toAssertion } from '#shared/core/installs/reused-counters.ts'
 import type { SharedKey } from '#shared/core/installs/shared-keys.ts'
@@ -14,7 +15,6 @@ import {
   type IdField,
   isPlaceholderId,
 } from '#shared/core/telemetry/placeholder-ids.ts'
-import { isObject } from '#shared/core/telemetry/submission.ts'
 import { metricSources } from '#shared/core/velocity/activity-counts.ts'
 import { listWeighedFacts, noOrderFacts } from '#shared/core/velocity/attestation-findings.ts'
 import type { RiskFeatures } from '#shared/core/velocity/risk.ts'
@@ -61,11 +61,11 @@ export type RiskFeatureStore = {
  */
 export function createRiskFeatureStore(
   clickhouse: Clickhouse,
-  phones: Pick<Phones, 'findFacts' | 'findFirstSeen'>,
+  phones: Pick<Phones, 'findFacts' | 'findLinks'>,
 ): RiskFeatureStore {
   const activity = createActivityStore(clickhouse)
   const baselines = createSdkBaselineStore(clickhouse)
-  const keys = createInstallKeyStore(clickhouse)
+  const keys = createInstallKeyStore(clickhouse, phones)
   return {
     loadRiskFeatures: async (events, policyOf) => {
       const subjects = events.map((event) => toSubject(event, policyOf(event)))
@@ -89,8 +89,11 @@ export function createRiskFeatureStore(
             ? null
             : { counter: assertion.counter, highest: counterBefore }
         const sharedKey = shared[index]!
-        const hasOrder = sharedKey !== null || reusedCounter !== null || replay !== null
-        const order = hasOrder ? { sharedKey, reusedCounter, replay } : noOrderFacts
+        const differs = found[index]?.otherPhone ?? []
+        const otherPhone = differs.length > 0 ? differs : null
+        const facts = { sharedKey, reusedCounter, replay, otherPhone }
+        const hasOrder = Object.values(facts).some((fact) => fact !== null)
+        const order = hasOrder ? facts : noOrderFacts
         const counts = withPhoneCounts(one.counts, policyOf(events[index]!), phoneCounts[index]!)
         const phone = found[index]!
         return { ...one, counts, missing: missing[index]!, order, phone }
@@ -105,10 +108,11 @@ async function findPhones<E extends FeatureEvent>(
   events: readonly E[],
 ): Promise<(PhoneFacts | null)[]> {
   const found = new Array<PhoneFacts | null>(events.length).fill(null)
-  const of = events.flatMap(({ tenant_id: tenantId, body, traits, received_at: atMs }, index) => {
-    const hasTraits = traits === undefined ? isObject(body.device) : traits !== null
-    if (!hasTraits || isPlaceholderId(body.device_id)) return []
-    return [{ index, tenantId, deviceId: body.device_id, atMs }]
+  const of = events.flatMap((event, index) => {
+    const { tenant_id: tenantId, body, received_at: atMs } = event
+    const traits = toInstallTraits(event)
+    if (traits === null || isPlaceholderId(body.device_id)) return []
+    return [{ index, tenantId, deviceId: body.device_id, atMs, traits }]
   })
   if (of.length === 0) return found
   const facts = await phones.findFacts(of)
@@ -128,7 +132,8 @@ async function findSharedKeys<E extends FeatureEvent>(
   const keyed = events.flatMap((event, index) => {
     const attestedKey = event.install?.attested_key ?? null
     if (attestedKey === null || !listWeighedFacts(policyOf(event)).sharedKey) return []
-    return [{ index, tenantId: event.tenant_id, attestedKey, streamOffset: event.streamOffset }]
+    const { tenant_id: tenantId, streamOffset, body } = event
+    return [{ index, tenantId, deviceId: body.device_id, attestedKey, streamOffset }]
   })
   if (keyed.length === 0) return found
   const shared = await keys.findSharedKeys(keyed)

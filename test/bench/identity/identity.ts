@@ -1,7 +1,8 @@
 /**
  * Identity: how well installs are recognised as on one phone, on simulated phones of which the
  * truth is known, by case, with strong identifiers and by traits alone, beside a plain reference.
- * `--phones 20000` takes fewer of them; `--seed 2` others.
+ * `--phones 20000` takes fewer of them, `--seed 2` others, and `--plain` none of the fleets that are
+ * made to be mistaken for one phone.
  */
 import { parseArgs } from 'node:util'
 import { learnedInstallsMax, phonesOfKeyMax } from '#shared/core/base/limits/entities.ts'
@@ -18,6 +19,7 @@ import { linkInstall, linkThresholds } from '#shared/core/identity/link-install.
 import { type IdentityParameters, toInitialParameters } from '#shared/core/identity/parameters.ts'
 import { type Figure, publishReport, single } from '../report.ts'
 import { toSpread } from '../spread.ts'
+import { makeHardFleets } from './hard-fleets.ts'
 import { createInstallSource } from './install-source.ts'
 import { linkByReference } from './reference.ts'
 import {
@@ -188,20 +190,30 @@ const atLeast = (name: string, value: number, least: number): Figure => ({
   bound: { of: 'value', atLeast: least },
 })
 
+const isOnOthers = ({ cluster, install }: Outcome, all: readonly Outcome[]): boolean =>
+  all.some((one) => one.cluster === cluster && one.install.phone !== install.phone)
+
 function measureStrong(fleet: SimulatedFleet): Figure[] {
   const outcomes = decideAll(fleet.installs, learn(fleet))
   printCases('with identifiers', outcomes)
   // The pairs of phones that have identifiers: of a shop's and of copiers the next figures tell.
   const own = outcomes.filter(({ install }) => install.case !== 'shop')
-  const honest = own.filter(({ install }) => install.case !== 'copied identifiers')
+  const isCopied = ({ install }: Outcome) => install.case.startsWith('copied')
+  const honest = own.filter((one) => !isCopied(one))
   const { precision, recall } = countPairs(honest, sharesIdentifier)
   process.stdout.write(`precision ${precision.toFixed(6)}, recall ${recall.toFixed(4)}\n`)
-  const copied = own.filter(({ install }) => install.case === 'copied identifiers')
-  const merged = copied.filter(({ identifiersShared }) => !identifiersShared).length
+  const copied = own.filter(isCopied)
+  const unnoticed = copied.filter(({ identifiersShared }) => !identifiersShared).length
+  const sure = honest.filter(({ best }) => best !== null && best.confidence >= 0.99)
+  const stated = sure.reduce((sum, { best }) => sum + best!.confidence, 0) / sure.length
+  const right = shareOf(sure, ({ best, install }) => best!.phones.has(install.phone))
+  const joined = outcomes.filter((one) => isCopied(one) && isOnOthers(one, outcomes)).length
   return [
     atLeast('pairwise precision with identifiers', precision, 0.9999),
     atLeast('pairwise recall with identifiers', recall, 0.995),
-    single('phones with the identifiers of two others, not noticed', 'phones', merged, 0),
+    single('installs with copied identifiers, not noticed', 'installs', unnoticed, 0),
+    single('installs with copied identifiers on the phone of another', 'installs', joined, 0),
+    single('stated beside true certainty of 0.99 and more', '', Math.max(0, stated - right), 0.01),
   ]
 }
 
@@ -274,12 +286,15 @@ export function run(args: string[]): void {
     options: {
       phones: { type: 'string', default: '100000' },
       seed: { type: 'string', default: '1' },
+      plain: { type: 'boolean', default: false },
     },
   })
-  const fleet = simulateInstalls(Number(values.phones), Number(values.seed))
+  const { phones, seed, plain: isPlain } = values
+  const fleet = simulateInstalls(Number(phones), Number(seed), isPlain ? undefined : makeHardFleets)
+  const plain = isPlain ? ' --plain' : ''
   publishReport({
     part: 'identity',
-    command: `npm run bench -- identity --phones ${values.phones} --seed ${values.seed}`,
+    command: `npm run bench -- identity --phones ${phones} --seed ${seed}${plain}`,
     versions: {},
     durability: 'in memory',
     figures: [...measureStrong(fleet), ...measureTraits(withoutIdentifiers(fleet))],

@@ -3,7 +3,7 @@
  * the links that were decided, and the first traits of each.
  */
 import { installsPerSample } from '#shared/core/base/limits/entities.ts'
-import { type InstallTraits, type KeyedTraits, listKeys } from '#shared/core/identity/comparison.ts'
+import { type KeyedTraits, listKeys } from '#shared/core/identity/comparison.ts'
 import {
   type ComparedFacts,
   countHolders,
@@ -17,21 +17,21 @@ type KeyHolders = KeyPhones & { installs: number; sampled: number }
 
 export function createInstallSource() {
   const links = new Map<string, PhoneLink>()
-  const firsts = new Map<string, InstallTraits>()
+  const firsts = new Map<string, NewInstall>()
   const holders = new Map<string, KeyHolders>()
   const phones = new Set<string>()
 
   const holdersOf = (keyed: KeyedTraits): Holders => {
     const known = holders.get(keyed.key)
-    if (known === undefined) return { count: 0, phones: new Map() }
-    const { sampled, installs, phones } = known
+    if (known === undefined) return { count: 0, doubtful: 0, phones: new Map() }
+    const { sampled, installs, phones, countDoubtful } = known
     const { count, areFew } = countHolders(keyed, { sampled, countAll: () => installs })
-    return { count, phones: areFew ? phones : null }
+    return { count, doubtful: countDoubtful(), phones: areFew ? phones : null }
   }
   const facts: ComparedFacts = {
     holdersOf,
     linkOf: (deviceId) => links.get(deviceId),
-    firstTraitsOf: (deviceId) => firsts.get(deviceId),
+    firstOf: (deviceId) => firsts.get(deviceId),
   }
   return {
     facts,
@@ -40,7 +40,7 @@ export function createInstallSource() {
       const { deviceId, traits } = install
       const isSampled = firsts.size % installsPerSample === 0
       links.set(deviceId, link)
-      firsts.set(deviceId, traits)
+      firsts.set(deviceId, install)
       phones.add(link.phoneId)
       for (const keyed of listKeys(traits)) {
         const own = holders.get(keyed.key) ?? {

@@ -17,6 +17,11 @@ export type Case =
   | 'colliding identifier'
   | 'constant identifier'
   | 'copied identifiers'
+  | 'shared firmware'
+  | 'farm'
+  | 'carried backup'
+  | 'copied without traits'
+  | 'copied whole'
 
 /** The single traits, for implementations that compare each alone. */
 export type SingleTraits = Record<
@@ -32,7 +37,7 @@ export type SimulatedInstall = {
   traits: InstallTraits
 }
 
-type Phone = {
+export type Phone = {
   platform: 'android' | 'ios'
   singles: SingleTraits
   identifiers: Record<string, string>
@@ -41,8 +46,8 @@ type Phone = {
   bootAtMs: number
 }
 
-const startMs = Date.UTC(2026, 0, 1)
-const spanMs = 180 * dayMs
+export const startMs = Date.UTC(2026, 0, 1)
+export const spanMs = 180 * dayMs
 
 /** Models by how many people have them; few are on many phones. */
 const modelCount = 600
@@ -50,7 +55,7 @@ const shopPhones = 1_000
 const pickRank = (random: Random, count: number, skew: number): number =>
   Math.floor(count * random.next() ** skew)
 
-function makeSingles(random: Random, platform: Phone['platform']): SingleTraits {
+export function makeSingles(random: Random, platform: Phone['platform']): SingleTraits {
   const model = pickRank(random, modelCount, 2.5)
   const name = `${platform}-${model}`
   const storage = random.pick(['64', '128', '128', '256'])
@@ -84,7 +89,7 @@ const iosIds = (random: Random) => ({ keychain_id: random.hex(32), vendor_id: ra
 const makeIds = (random: Random, platform: Phone['platform']) =>
   platform === 'android' ? androidIds(random) : iosIds(random)
 
-function makePhone(random: Random): Phone {
+export function makePhone(random: Random): Phone {
   const platform = random.chance(0.6) ? 'android' : 'ios'
   return {
     platform,
@@ -98,7 +103,11 @@ function makePhone(random: Random): Phone {
 }
 
 /** Days pass: builds, networks and starts change, and rarely the carrier or the language. */
-function live(phone: Phone, random: Random, atMs: number, isSoon: boolean): Phone {
+function live(
+  phone: Phone,
+  random: Random,
+  { atMs, beforeMs, isSoon }: { atMs: number; beforeMs: number; isSoon: boolean },
+): Phone {
   const { singles } = phone
   const isUpdated = !isSoon && random.chance(0.3)
   const build = `${singles.model}-${singles.osVersion}-${random.int(6, 12)}`
@@ -111,13 +120,24 @@ function live(phone: Phone, random: Random, atMs: number, isSoon: boolean): Phon
       ...(!isSoon && random.chance(0.02) ? { locale: 'en-US' } : {}),
     },
     network: random.chance(isSoon ? 0.15 : 0.35) ? `home-${random.hex(8)}` : phone.network,
-    bootAtMs: isSoon ? phone.bootAtMs : toBoot(random, atMs),
+    bootAtMs: isSoon ? phone.bootAtMs : toLaterBoot(phone, random, { atMs, beforeMs }),
   }
 }
 
-const toBoot = (random: Random, atMs: number) => Math.round(atMs - random.exponential(6 * dayMs))
+export const toBoot = (random: Random, atMs: number) =>
+  Math.round(atMs - random.exponential(6 * dayMs))
 
-function toInstall(
+/** A phone that was in use after a start of its system has not started since. */
+function toLaterBoot(
+  { bootAtMs }: Phone,
+  random: Random,
+  { atMs, beforeMs }: { atMs: number; beforeMs: number },
+): number {
+  const startedMs = toBoot(random, atMs)
+  return startedMs > beforeMs ? startedMs : bootAtMs
+}
+
+export function toInstall(
   phone: Phone,
   random: Random,
   facts: Omit<SimulatedInstall, 'singles' | 'traits'>,
@@ -131,6 +151,8 @@ function toInstall(
     traits: {
       identifiers: { ...phone.identifiers },
       hardware,
+      model,
+      memoryBytes: Number(memory) * 2 ** 30,
       setup: [hardware, build, osVersion, locale, zone, carrier].join(),
       network: phone.network,
       users: random.chance(0.85) ? phone.users : [],
@@ -140,10 +162,25 @@ function toInstall(
   }
 }
 
+export type MoreOptions = {
+  phones: number
+  /** Of the first half of the time. */
+  victims: readonly Phone[]
+  /** Takes the number of a phone. */
+  take: () => number
+}
+
 export type SimulatedFleet = { phones: number; installs: SimulatedInstall[] }
 
-/** @returns installs in the order of time; `phones` ordinary phones, and a shop's beside them */
-export function simulateInstalls(phones: number, seed: number): SimulatedFleet {
+/**
+ * @param makeMore makes further installs
+ * @returns installs in the order of time; `phones` ordinary phones, and a shop's beside them
+ */
+export function simulateInstalls(
+  phones: number,
+  seed: number,
+  makeMore: (random: Random, options: MoreOptions) => SimulatedInstall[] = () => [],
+): SimulatedFleet {
   const random = createRandom(seed, 'identity')
   const installs: SimulatedInstall[] = []
   const victims: Phone[] = []
@@ -178,6 +215,7 @@ export function simulateInstalls(phones: number, seed: number): SimulatedFleet {
       : 0
     for (let times = 0; times < again; times++) {
       const isSoon = random.chance(0.4)
+      const beforeMs = atMs
       atMs += isSoon ? random.exponential(600_000) : random.exponential(20 * dayMs)
       const change = random.weighted<Case>([
         ['reinstall', 78],
@@ -185,7 +223,8 @@ export function simulateInstalls(phones: number, seed: number): SimulatedFleet {
         ['second-hand', 5],
         ['restored backup', 8],
       ])
-      phone = live(phone, random, atMs, isSoon && change === 'reinstall')
+      const isSame = isSoon && change === 'reinstall'
+      phone = live(phone, random, { atMs, beforeMs, isSoon: isSame })
       if (change === 'restored backup') {
         // Another phone, of the same model for one in twenty. The SDK keeps its keychain item on
         // this device alone; an older one has it carried over.
@@ -203,7 +242,9 @@ export function simulateInstalls(phones: number, seed: number): SimulatedFleet {
         const drm = phone.identifiers.media_drm_id
         const survives = drm !== undefined && random.chance(0.9) ? { media_drm_id: drm } : {}
         phone = { ...phone, identifiers: { ...fresh, ...survives } }
-        phone.bootAtMs = atMs - random.int(120_000, 3_600_000)
+        // It starts again after it was last used.
+        const sinceMs = Math.min(random.int(120_000, 3_600_000), (atMs - beforeMs) / 2)
+        phone.bootAtMs = Math.round(atMs - sinceMs)
         if (change === 'second-hand') {
           phone.users = [`user-${random.hex(10)}`]
           phone.network = `home-${random.hex(8)}`
@@ -218,6 +259,7 @@ export function simulateInstalls(phones: number, seed: number): SimulatedFleet {
   }
   addShop(random, installs, () => number++)
   addCopiers(random, installs, victims, () => number++)
+  installs.push(...makeMore(random, { phones, victims, take: () => number++ }))
   installs.sort((a, b) => a.atMs - b.atMs)
   return { phones: number, installs }
 }

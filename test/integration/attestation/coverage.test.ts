@@ -16,6 +16,7 @@ import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { type ConsoleDeps, createConsoleApp } from '../../../services/console/app.ts'
 import { testLog } from '../../support/http/console-rig.ts'
+import { insertLinks } from '../../support/identity/phone-links.ts'
 import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
 import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import {
@@ -56,6 +57,11 @@ beforeAll(async () => {
   })
   await insertEvents(fleet)
   await insertRegistrations(registrations)
+  const install = { tenantId: 'acme', atMs: nowMs }
+  await insertLinks(clickhouse, [
+    { ...install, deviceId: 'device-before' },
+    { ...install, deviceId: 'device-after', firstDeviceId: 'device-before' },
+  ])
 })
 afterAll(async () => {
   await app?.close()
@@ -144,6 +150,9 @@ const registrations: Registration[] = [
   toRegistration('one', { attested_key: 'copied' }),
   toRegistration('two', { attested_key: 'copied' }),
   toRegistration('three', { issuers: ['certificate-one', 'maker'] }),
+  // The app's data was cleared: a new key and device id, on one phone.
+  toRegistration('before', { issuers: ['certificate-cleared'] }),
+  toRegistration('after', { issuers: ['certificate-cleared'] }),
   // As many as a product has names, and one more.
   ...batch('factory', issuerModelsMax),
   ...batch('leaked', issuerModelsMax + 1),

@@ -22,6 +22,8 @@ const identifierNames = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
 const toTraits = (n: number): InstallTraits => ({
   identifiers: Object.fromEntries(identifierNames.map((name) => [name, `${name}-${n}`])),
   hardware: `model-${n}`,
+  model: `model-${n}`,
+  memoryBytes: null,
   setup: `setup-${n}`,
   network: `network-${n}`,
   users: [`account-${n}`, `user-${n}`],

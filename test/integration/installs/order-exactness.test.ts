@@ -342,7 +342,7 @@ describe('a value of very many installs', () => {
   const tenantId = 'hot'
   const traits = { identifiers: { serial: 'constant' }, hardware: null, setup: null, network: null }
   const first = (deviceId: string, streamOffset: number): NewInstall => {
-    const rest = { users: [], bootAtMs: null }
+    const rest = { users: [], bootAtMs: null, model: null, memoryBytes: null }
     return { tenantId, deviceId, traits: { ...traits, ...rest }, streamOffset, receivedAtMs: 1 }
   }
   const [key] = placeKeys(first('any', 1))

@@ -124,6 +124,8 @@ describe('an installation of the release before', () => {
       '0026-daily-counts',
       '0027-uncompared-links',
       '0028-label-meanings',
+      '0029-doubtful-links',
+      '0030-install-key-devices',
     ]
     const changed = [
       ...files.map((name) => `${name}.sql`),

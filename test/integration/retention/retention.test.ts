@@ -656,6 +656,8 @@ describe('learning of parameters', () => {
     traits: {
       identifiers: {},
       hardware: `model-${n % 200}`,
+      model: `model-${n % 200}`,
+      memoryBytes: null,
       setup: `model-${n % 200} ${n % 400}`,
       network: null,
       users: [],
@@ -681,6 +683,7 @@ describe('learning of parameters', () => {
       tenantId,
       deviceId: body.device_id,
       atMs,
+      traits: null,
     }))
     const facts = await findFacts(seen)
     await insertLinks(facts.flatMap((one) => one?.decided ?? []))

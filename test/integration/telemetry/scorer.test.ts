@@ -20,6 +20,7 @@ import {
   type EventFacts,
   encodeEvent,
   makeElement,
+  makeRegistrationElement,
   signalsOf,
 } from '../../support/telemetry/accepted-events.ts'
 import { startProxy } from '../../support/telemetry/edge-rig.ts'
@@ -346,15 +347,18 @@ describe('a reinstall', () => {
     return result.json()
   }
 
+  const deny = (deviceId: string, at: number) =>
+    rig.postgres.query(
+      `insert into list_entries
+         (entry_id, tenant_id, list, kind, id, reason, created_by, shard, created_at)
+       values ($1, $2, 'deny', 'device', $3, 'fraud', 'admin', 0, to_timestamp($4))`,
+      [`lst_${tenantId.padEnd(22, '0')}`, tenantId, deviceId, (nowMs + at) / 1_000],
+    )
+
   it('of a phone on the deny list leads to REVIEW, and the alert names the phone', async () => {
     await rig.publish([install('banned', 1, 0), install('other', 2, 1)])
     await rig.drained()
-    await rig.postgres.query(
-      `insert into list_entries
-         (entry_id, tenant_id, list, kind, id, reason, created_by, shard, created_at)
-       values ($1, $2, 'deny', 'device', 'banned', 'fraud', 'admin', 0, to_timestamp($3))`,
-      [`lst_${tenantId.padEnd(22, '0')}`, tenantId, (nowMs + 5_000) / 1_000],
-    )
+    await deny('banned', 5_000)
     const before = install('early', 1, 4_000, { nonce: 1 })
     await rig.publish([
       before,
@@ -383,6 +387,88 @@ describe('a reinstall', () => {
     expect(rows[0]!.phone_id).toBe(phoneId)
     expect(rows[0]!.phone_confidence).toBeGreaterThan(0.99)
     expect(await scorer.readMetric('di_phone_links_total', 'kind="linked"')).toBe(2)
+  })
+
+  it.each([
+    ['sends its identifiers and leaves out the rest', 'first'],
+    ['sends all that its owner does', 'linked'],
+  ])('of a phone is not reached by a denial of a copier who %s', async (_, kind) => {
+    const { identifiers, ...rest } = toSentDevice(1)
+    const copied = { identifiers, ...(kind === 'linked' ? rest : {}) }
+    await rig.publish([
+      install('owner', 1, 0),
+      install('copier', 1, 1, { more: { device: copied } }),
+    ])
+    await rig.drained()
+    await deny('copier', 5_000)
+    await rig.publish([install('next', 1, 6_000)])
+    await rig.drained()
+    expect(await readLinks()).toMatchObject([
+      ['copier', expect.anything(), kind, expect.anything()],
+      ['next', toPhoneId(tenantId, 'owner'), 'linked', expect.anything()],
+      ['owner', toPhoneId(tenantId, 'owner'), 'first', []],
+    ])
+    expect(await readAlerts()).toEqual([])
+  })
+
+  it('is one phone to its keys, and another phone with them is named', async () => {
+    const register = (deviceId: string) =>
+      makeRegistrationElement({
+        tenant_id: tenantId,
+        device_id: deviceId,
+        token_id: `token-${deviceId}`,
+        provider: 'key_attestation',
+        verdict: 'verified',
+        level: 'hardware',
+        attested_key: `key-${tenantId}-${deviceId}`,
+        issuers: [`certificate-${tenantId}`, 'maker'],
+        remotely_provisioned: true,
+      })
+    const send = async (deviceId: string, phone: number, at: number) => {
+      await rig.publishRaw(Buffer.from(`[${register(deviceId)}]`))
+      const attested = {
+        token_id: `token-${deviceId}`,
+        attested_key: `key-${tenantId}-${deviceId}`,
+      }
+      await rig.publish([install(deviceId, phone, at, { install: attested })])
+      await rig.drained()
+    }
+    await send('before', 1, 1)
+    await send('cleared', 1, 2)
+    expect(await readAlerts()).toEqual([])
+    await send('other', 2, 3)
+    const [alert, ...more] = await readAlerts()
+    expect(more).toEqual([])
+    expect(alert).toMatchObject({ device_id: 'other' })
+    expect(alert!.reasons[0]).toMatchObject({
+      code: 'ATTESTATION_KEY_SHARED',
+      evidence: { metric: 'phones_per_issuer', count: 2, phones: [toPhoneId(tenantId, 'before')] },
+    })
+  })
+
+  it('is told from two phones that send one device id in turns', async () => {
+    const turn = (phone: number, at: number) =>
+      install('shared', phone, at, { sessionId: `s-${at}`, nonce: at })
+    await rig.publish([turn(1, 1)])
+    await rig.drained()
+    // It has not read the first.
+    const second = await rig.startScorer()
+    await rig.publish([turn(2, 2), turn(1, 3)])
+    await rig.publish([turn(2, 4)])
+    await rig.drained()
+    await rig.redeliverAll()
+    await rig.drained()
+    await second.end('SIGTERM')
+    const result = await rig.clickhouse.query({
+      query: `select session_id, flags from decisions final
+        where tenant_id = {tenant:String} order by session_id`,
+      query_params: { tenant: tenantId },
+      format: 'JSONCompactEachRow',
+    })
+    expect(await result.json()).toEqual([
+      ['s-2', ['DEVICE_ID_SHARED']],
+      ['s-4', ['DEVICE_ID_SHARED']],
+    ])
   })
 
   it('that an analyst took off its phone, or put on another, counts so from then on', async () => {

@@ -3,7 +3,7 @@ import type { Phones } from '#shared/io/identity/phones.ts'
 
 export const noPhones: Phones = {
   findFacts: async (installs) => installs.map(() => null),
-  findFirstSeen: async (installs) => installs.map(() => null),
+  findLinks: async (installs) => installs.map(() => null),
   insertLinks: async () => undefined,
   forget: () => undefined,
 }

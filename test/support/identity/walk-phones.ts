@@ -32,11 +32,12 @@ export function createPhoneWalk(
   const holders = new Map<string, Set<string>>()
   const holdersOf = (keyed: KeyedTraits): Holders => {
     const count = countOf(keyed.key)
-    if (count !== null) return { count, phones: null }
+    if (count !== null) return { count, doubtful: 0, phones: null }
     const installs = [...(holders.get(keyed.key) ?? [])]
     const known = createKeyPhones(keyed)
     for (const deviceId of installs) known.add(links.get(deviceId))
-    return { count: installs.length, phones: known.phones }
+    const doubtful = known.countDoubtful()
+    return { count: installs.length, doubtful, phones: known.phones }
   }
   return {
     links,
@@ -55,7 +56,7 @@ export function createPhoneWalk(
         const candidates = findCandidates(traits, {
           holdersOf,
           linkOf: (id) => links.get(id),
-          firstTraitsOf: (id) => firsts.get(id)?.traits,
+          firstOf: (id) => firsts.get(id),
         })
         const link = decideLink(install, candidates, toInitialParameters(phones))
         links.set(deviceId, link)

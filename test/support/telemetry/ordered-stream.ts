@@ -7,8 +7,10 @@ import fc from 'fast-check'
 import { issuerModelsMax, retryMaxMs } from '#shared/core/base/limits/history.ts'
 import type { Registration } from '#shared/core/installs/registration.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
-import { toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
+import { decodeBatch, toStreamOffset } from '#shared/core/telemetry/event-batch.ts'
+import { toName } from '#shared/io/identity/phone-link-store.ts'
 import type { ConsumedMessage } from '#shared/io/nats/consume/consume.ts'
+import { walkPhones } from '../identity/walk-phones.ts'
 import { makeConnection } from '../velocity/connection-model.ts'
 import { type EventFacts, makeElement, makeRegistrationElement } from './accepted-events.ts'
 
@@ -76,7 +78,23 @@ export function makeOrderedStream(
     // A stream that began at another time, so its offsets are others.
     tenantIds.map((tenantId, n) => [tenantId, toMessages(ofTenant(tenantId), 1_000 * (n + 1))]),
   )
-  return { tenantIds, messages: toMessages(sent), messagesOf, ...walk(sent) }
+  const messages = toMessages(sent)
+  return { tenantIds, messages, messagesOf, ...walk(sent, toPhoneOf(messages)) }
+}
+
+/** The phone of a device as of an instant, or the device before its phone is decided. */
+type PhoneOf = (install: { tenantId: string; deviceId: string }, atMs: number) => string
+
+function toPhoneOf(messages: readonly ConsumedMessage[]): PhoneOf {
+  const events = messages.flatMap(
+    ({ data, streamOffset }) => decodeBatch(data, streamOffset).events,
+  )
+  const links = new Map(walkPhones(events).map((link) => [toName(link), link]))
+  return (install, atMs) => {
+    const link = links.get(toName(install))
+    const isKnown = link !== undefined && link.receivedAtMs <= atMs
+    return isKnown && !link.doubtful.includes('attested_key') ? link.phoneId : install.deviceId
+  }
 }
 
 const tenantOf = (one: Sent) => (one.kind === 'event' ? one.facts.tenantId : one.facts.tenant_id)
@@ -174,7 +192,10 @@ function toMessages(sent: readonly Sent[], createdMs = 0): ConsumedMessage[] {
 }
 
 /** Finds everything by looking back at the whole stream for each event. */
-function walk(sent: readonly Sent[]): Pick<OrderedStream, 'told' | 'registrations' | 'replays'> {
+function walk(
+  sent: readonly Sent[],
+  phoneOf: PhoneOf,
+): Pick<OrderedStream, 'told' | 'registrations' | 'replays'> {
   const told = new Map<string, Told>()
   const replays = new Map<string, boolean>()
   let registrations = 0
@@ -194,7 +215,7 @@ function walk(sent: readonly Sent[]): Pick<OrderedStream, 'told' | 'registration
       return
     }
     told.set(name, {
-      shared: isShared(one.facts, before),
+      shared: isShared(one, before, phoneOf),
       reused: isReused(one.facts, before),
       replayed: isReplayed(one.facts, before),
     })
@@ -214,18 +235,25 @@ function isElsewhere(copy: SentEvent, first: SentEvent): boolean {
 const isCopy = (one: Sent, name: string): one is SentEvent =>
   one.kind === 'event' && nameOf(one.facts) === name
 
-function isShared({ tenantId, install }: EventFacts, before: readonly Sent[]): boolean {
+function isShared(
+  { facts: { tenantId = '', install }, atMs }: SentEvent,
+  before: readonly Sent[],
+  phoneOf: PhoneOf,
+): boolean {
   if (install === undefined) return false
   const verified = before.flatMap((one) =>
     one.kind === 'registration' && one.facts.verdict === 'verified' ? [one.facts] : [],
   )
   const own = verified.filter((one) => one.tenant_id === tenantId)
   const ofKey = own.filter((one) => one.attested_key === install.attested_key)
-  if (new Set(ofKey.map((one) => one.device_id)).size > 1) return true
+  const countPhones = (some: readonly Partial<Registration>[]) =>
+    new Set(some.map(({ device_id: deviceId }) => phoneOf({ tenantId, deviceId: deviceId! }, atMs)))
+      .size
+  if (countPhones(ofKey) > 1) return true
   return ofKey.some(({ issuers, remotely_provisioned: remote }) => {
     const same = own.filter((one) => one.issuers![0] === issuers![0])
     return remote
-      ? new Set(same.map((one) => one.device_id)).size > 1
+      ? countPhones(same) > 1
       : new Set(same.map((one) => one.device_model)).size > issuerModelsMax
   })
 }

@@ -10,6 +10,8 @@ const phones = 100_000
 const toTraits = (n: number, traits: Partial<InstallTraits> = {}): InstallTraits => ({
   identifiers: { keychain_id: `keychain-${n}` },
   hardware: `model-${n}`,
+  model: `model-${n}`,
+  memoryBytes: null,
   setup: `model-${n} de`,
   network: `network-${n}`,
   users: [`user-${n}`],
@@ -124,6 +126,70 @@ describe('an attacker who sends the identifiers of many phones', () => {
     const own = toTraits(9, { identifiers: { a: 'own' } })
     const evidence = walk.add('after', own).evidence.map(({ field }) => field)
     expect(evidence).not.toContain('identifier a')
+  })
+})
+
+describe('phones of one model whose firmware gives them one identifier', () => {
+  const toOwner = (n: number, traits: Partial<InstallTraits> = {}): InstallTraits =>
+    toTraits(1, {
+      identifiers: { media_drm_id: 'firmware', android_id: `android-${n}` },
+      setup: 'model-1 de',
+      network: `network-${n}`,
+      users: [`user-${n}`],
+      bootAtMs: n * 86_400_000,
+      ...traits,
+    })
+  const farm = (n: number) => toOwner(n, { network: 'farm', bootAtMs: n * 1_000 })
+  const many = 100
+
+  it.each([
+    ['owners', 40, toOwner],
+    ['emulators of a farm', 20, farm],
+    ['more than are looked at', many, toOwner],
+  ])('are no phone, and their identifiers are shared: %s', (_, count, toInstall) => {
+    const walk = createWalk()
+    const links = Array.from({ length: count }, (_, n) => walk.add(`i-${n}`, toInstall(n)))
+    const phoneIds = new Set(links.map(({ phoneId }) => phoneId))
+    // Of the first two nothing tells yet that there will be more.
+    expect(phoneIds.size).toBeGreaterThanOrEqual(count - 1)
+    expect(links.slice(2).map(({ identifiersShared }) => identifiersShared)).toEqual(
+      Array.from({ length: count - 2 }, () => true),
+    )
+    for (const { kind } of links.slice(2)) expect(kind).not.toBe('linked')
+  })
+
+  it('are each recognised by what is their own', () => {
+    const walk = createWalk()
+    for (let n = 0; n < 10; n++) walk.add(`i-${n}`, toOwner(n))
+    const again = walk.add('again', toOwner(7))
+    expect(again.confidence).toBeGreaterThan(0.9)
+    expect(again.possible?.phoneId ?? again.phoneId).toBe(toPhoneId('acme', 'i-7'))
+  })
+
+  it('differ from one phone that was reset once, which is recognised', () => {
+    const walk = createWalk()
+    walk.add('a', toOwner(1, { users: ['ada'] }))
+    const reset = walk.add('b', toOwner(2, { users: ['ada'] }))
+    expect(reset).toMatchObject({ kind: 'linked', installs: ['a'], doubtful: [] })
+    expect(walk.add('c', toOwner(2, { users: ['bob'] }))).toMatchObject({ installs: ['a', 'b'] })
+  })
+})
+
+describe('a copier who sends the identifiers of a phone and no traits', () => {
+  const nothing = { hardware: null, model: null, setup: null, users: [], bootAtMs: null }
+
+  it('is on no phone, also not on the one that its owner installs next', () => {
+    const walk = createWalk()
+    walk.add('owner', toTraits(1))
+    expect(walk.add('copier', toTraits(1, nothing))).toMatchObject({
+      kind: 'first',
+      identifiersShared: true,
+    })
+    expect(walk.add('next', toTraits(1))).toMatchObject({
+      kind: 'linked',
+      phoneId: toPhoneId('acme', 'owner'),
+      installs: ['owner'],
+    })
   })
 })
 

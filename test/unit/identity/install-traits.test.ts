@@ -24,10 +24,27 @@ const eventOf = (device: unknown, facts: EventFacts = {}): AcceptedEvent =>
 const traitsOf = (device: unknown, facts: EventFacts = {}) =>
   toInstallTraits(eventOf(device, facts))
 
+describe('the traits that an earlier release stored', () => {
+  it('have the model and the memory of their hardware', () => {
+    const hardware = JSON.stringify(['Google', 'Pixel 8', 128e9, 8e9, '1080x2400'])
+    const read = (text: string | null) => readTraits(JSON.stringify({ hardware: text }))
+    expect(read(hardware)).toMatchObject({ model: '["google","pixel 8"]', memoryBytes: 8e9 })
+    expect(read(null)).toMatchObject({ model: null, memoryBytes: null })
+  })
+})
+
 describe('the traits of an event', () => {
   it('are none without a device object, and nearly none of an empty one', () => {
     for (const device of [undefined, null, 'x', 7, []]) expect(traitsOf(device)).toBe(null)
-    const none = { identifiers: {}, hardware: null, setup: null, network: null, bootAtMs: null }
+    const none = {
+      identifiers: {},
+      hardware: null,
+      model: null,
+      memoryBytes: null,
+      setup: null,
+      network: null,
+      bootAtMs: null,
+    }
     expect(traitsOf({})).toEqual({ ...none, users: [] })
     expect(toIdentityKeys('d', traitsOf({})!)).toEqual(['["install","d"]'])
   })

@@ -23,6 +23,8 @@ const toLink = (n: number, more: Partial<PhoneLink> = {}): PhoneLink => ({
   possible: null,
   confidence: 1,
   identifiersShared: false,
+  doubtful: [],
+  fixed: null,
   isCompared: true,
   installs: [],
   parametersVersion: 0,
@@ -32,8 +34,8 @@ const toLink = (n: number, more: Partial<PhoneLink> = {}): PhoneLink => ({
 })
 
 describe('the phones of a key', () => {
-  const fill = (links: readonly (PhoneLink | undefined)[], isIdentifier = true) => {
-    const known = createKeyPhones({ isIdentifier })
+  const fill = (links: readonly (PhoneLink | undefined)[], identifier: string | null = 'a') => {
+    const known = createKeyPhones({ identifier })
     for (const link of links) known.add(link)
     return [...known.phones].map(([phoneId, own]) => [phoneId, own.map((one) => one.streamOffset)])
   }
@@ -58,7 +60,7 @@ describe('the phones of a key', () => {
       toLink(3, { phoneId: 'shared', identifiersShared: true }),
     ]
     expect(fill(links)).toEqual([['p', [1]]])
-    expect(fill(links, false)).toEqual([
+    expect(fill(links, null)).toEqual([
       ['p', [1]],
       ['shared', [3]],
     ])
@@ -70,6 +72,8 @@ describe('the steps of an install', () => {
   const traits: InstallTraits = {
     identifiers: Object.fromEntries(names.map((name) => [name, name])),
     hardware: 'model',
+    model: 'model',
+    memoryBytes: null,
     setup: 'model de',
     network: 'home',
     users: ['account', 'user'],
@@ -79,11 +83,11 @@ describe('the steps of an install', () => {
   const findSteps = (holdersOf: () => LinksByPhone) => {
     let compared = 0
     const { phones, steps } = findCandidates(traits, {
-      holdersOf: () => ({ count: latestHoldersMax, phones: holdersOf() }),
+      holdersOf: () => ({ count: latestHoldersMax, doubtful: 0, phones: holdersOf() }),
       linkOf: () => undefined,
-      firstTraitsOf: () => {
+      firstOf: () => {
         compared++
-        return traits
+        return { traits, receivedAtMs: 1 }
       },
     })
     return { phones: phones.size, steps, compared }

@@ -10,6 +10,8 @@ const parameters = toInitialParameters(100_000)
 const base: InstallTraits = {
   identifiers: { media_drm_id: 'drm-1', android_id: 'ssaid-1' },
   hardware: 'pixel',
+  model: 'pixel',
+  memoryBytes: null,
   setup: 'pixel de',
   network: 'home',
   users: ['ada'],
@@ -17,7 +19,7 @@ const base: InstallTraits = {
 }
 const phone = (phoneId: string, traits: Partial<InstallTraits> = {}): KnownPhone => ({
   phoneId,
-  installs: [{ ...base, ...traits }],
+  installs: [{ ...base, ...traits, seenAtMs: 2_000_000 }],
   installCount: 1,
   possible: null,
 })
@@ -79,13 +81,43 @@ describe('an install', () => {
     const sold = { users: ['bob'], network: 'elsewhere', bootAtMs: 8_000_000 }
     const { link: found } = link(sold, [phone('p1')])
     expect(found).toMatchObject({ kind: 'linked', phoneId: 'p1' })
-    // What disagrees is shown, and counts nothing beside an identifier in common.
-    expect(found!.evidence).toContainEqual({ field: 'user', level: 0, weight: 0, holders: null })
+    // What disagrees counts against it, and not enough beside two identifiers in common.
+    const user = found!.evidence.find(({ field }) => field === 'user')!
+    expect(user).toMatchObject({ level: 0, holders: null })
+    expect(user.weight).toBeLessThan(0)
   })
 
   it('of equal phones with a constant identifier is on none', () => {
     const constant = { identifiers: { android_id: 'constant' }, users: [] }
     expect(link(constant, [phone('p1', constant)], { constant: 50 }).link?.kind).not.toBe('linked')
+  })
+})
+
+describe('an install that leaves out its hardware, or has another model', () => {
+  const bare = { hardware: null, model: null, memoryBytes: null, setup: null, bootAtMs: null }
+  const restored = { model: 'nokia', hardware: 'nokia', setup: 'nokia de', bootAtMs: 9_000_000 }
+
+  it('is not on the phone whose identifiers it has, however many, and they count as shared', () => {
+    const one = { media_drm_id: 'drm-1' }
+    for (const identifiers of [base.identifiers, one]) {
+      for (const traits of [bare, restored]) {
+        const eve = { ...traits, identifiers, network: 'office', users: [] }
+        expect(link(eve, [phone('p1')])).toMatchObject({ link: null, identifiersShared: true })
+      }
+    }
+  })
+
+  it('has this as evidence beside its attested key, which nothing can copy', () => {
+    const keyed = { identifiers: { ...base.identifiers, attested_key: 'key' } }
+    const { link: found } = link({ ...keyed, ...bare }, [phone('p1', keyed)])
+    const weightOf = (name: string) => found!.evidence.find(({ field }) => field === name)!.weight
+    expect(weightOf('identifier attested_key')).toBeGreaterThan(10)
+    expect(weightOf('identifier media_drm_id')).toBe(0)
+    expect(weightOf('omitted')).toBeLessThan(-5)
+  })
+
+  it('is on a phone that never told its hardware either', () => {
+    expect(link(bare, [phone('p1', bare)]).link?.kind).toBe('linked')
   })
 })
 

@@ -16,6 +16,8 @@ const link: PhoneLink = {
   possible: null,
   confidence: 0.995,
   identifiersShared: false,
+  doubtful: [],
+  fixed: null,
   isCompared: true,
   installs: ['first'],
   parametersVersion: 0,
@@ -32,7 +34,7 @@ const decide = (
 ) =>
   decideRisk({ ...event!, ...changed }, policy, {
     ...noRiskFeatures,
-    phone: { link, decided: null, hasDeniedInstall: false, ...facts },
+    phone: { link, decided: null, hasDeniedInstall: false, otherPhone: [], ...facts },
   })
 const codesOf = ({ reasons }: { reasons: readonly Reason[] }) => reasons.map(({ code }) => code)
 const sumOf = ({ reasons }: { reasons: readonly Reason[] }) =>

@@ -6,7 +6,7 @@ import { createPhones } from '#shared/io/identity/phones.ts'
 import { emptyPostgres } from '../../support/identity/walk-phones.ts'
 
 const install = { tenantId: 'acme', deviceId: 'a' }
-const seen = { ...install, atMs: 2_000 }
+const seen = { ...install, atMs: 2_000, traits: null }
 const link: DecidedLink = {
   ...install,
   phoneId: 'phn_a',
@@ -14,6 +14,8 @@ const link: DecidedLink = {
   possible: null,
   confidence: 1,
   identifiersShared: false,
+  doubtful: [],
+  fixed: '[]',
   isCompared: true,
   installs: [],
   parametersVersion: 0,
@@ -21,7 +23,8 @@ const link: DecidedLink = {
   receivedAtMs: 1_000,
   evidence: [],
 }
-const row = ['acme', 'a', 'phn_a', 'first', '', 0, 1, false, true, [], 0, 1, 1_000]
+const { fixed } = link
+const row = ['acme', 'a', 'phn_a', 'first', '', 0, 1, false, [], fixed, true, [], 0, 1, 1_000]
 
 /** A ClickHouse that has the link until it is erased, and what was asked of it. */
 function createFake() {

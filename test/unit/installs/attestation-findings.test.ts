@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import type { Policy } from '#shared/core/policies/policy.ts'
+import { presets } from '#shared/core/policies/presets/presets.ts'
 import { sharesRiskFeatures } from '#shared/core/policies/shadow.ts'
 import {
   findAttestation,
@@ -16,9 +17,10 @@ import { makeEvents } from '../../support/telemetry/accepted-events.ts'
 
 const atMs = Date.UTC(2026, 5, 1)
 const facts: OrderFacts = {
-  sharedKey: { kind: 'remote_issuer', count: 2 },
+  sharedKey: { kind: 'remote_issuer', count: 2, phones: ['phn_other'] },
   reusedCounter: { counter: 4, highest: 6 },
   replay: { firstAtMs: atMs - 3_600_000, atMs, networkChanged: false },
+  otherPhone: null,
 }
 const policy = withServerWeights(defaultPolicy, {
   cap: 80,
@@ -42,10 +44,11 @@ describe('what the order tells', () => {
         code: 'ATTESTATION_KEY_SHARED',
         weight: 60,
         evidence: {
-          metric: 'devices_per_issuer',
+          metric: 'phones_per_issuer',
           count: 2,
           threshold: 1,
           window: 'all',
+          phones: ['phn_other'],
           signal: 'attestation.shared_key',
         },
       },
@@ -112,6 +115,18 @@ describe('what the order tells', () => {
     })
   })
 
+  it('tells what differs of another phone that sends the device id, above NEW_DEVICE', () => {
+    const other = { ...noOrderFacts, otherPhone: ['model', 'media_drm_id'] }
+    for (const preset of Object.values<Policy>(presets)) {
+      const [found] = findAttestation(other, preset, { reasons: [], context })
+      expect(found).toMatchObject({ code: 'DEVICE_ID_SHARED', evidence: { count: 2 } })
+      expect(found!.evidence.differs).toEqual(['model', 'media_drm_id'])
+      const newDevice = preset.velocity.find(({ metric }) => metric === 'new_device_of_user')!
+      expect(found!.weight).toBeGreaterThan(newDevice.weight)
+      expect(found!.weight).toBeLessThan(preset.thresholds.review)
+    }
+  })
+
   it('stays within the cap, of which the edge may have used some', () => {
     expect(weights(find(policy))).toEqual([
       ['ATTESTATION_KEY_SHARED', 60],
@@ -132,6 +147,7 @@ describe('what the order tells', () => {
       sharedKey: false,
       reusedCounter: false,
       replay: false,
+      otherPhone: false,
     })
     const odd = withServerWeights(older, {
       cap: 80,

@@ -2,7 +2,12 @@
 // random streams with repetitions, in any order of rows.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { issuerModelsMax, orderWindowMs, retryMaxMs } from '#shared/core/base/limits/history.ts'
+import {
+  issuerModelsMax,
+  orderWindowMs,
+  retryMaxMs,
+  sharedPhonesMax,
+} from '#shared/core/base/limits/history.ts'
 import {
   type EventCopy,
   findFirstCopy,
@@ -13,6 +18,7 @@ import { findReusedCounters, toAssertion } from '#shared/core/installs/reused-co
 import {
   findJudgedIssuer,
   findSharedKey,
+  type KeySighting,
   type KeySightings,
 } from '#shared/core/installs/shared-keys.ts'
 import { seed } from '../../support/process/seed.ts'
@@ -139,18 +145,19 @@ describe('a counter', () => {
 
 describe('a key', () => {
   const of = (kind: KeySightings['kind'], firstOffsets: number[], sinceOffset = 0) => {
-    return { kind, firstOffsets, sinceOffset }
+    const sightings = firstOffsets.map((streamOffset, n) => ({ streamOffset, holder: `p-${n}` }))
+    return { kind, sightings, sinceOffset }
   }
   const models = Array.from({ length: issuerModelsMax + 1 }, (_, n) => n + 1)
 
   it.each([
     ['on one device', [of('key', [5])], null],
-    ['on two devices', [of('key', [5, 9])], { kind: 'key', count: 2 }],
+    ['on two devices', [of('key', [5, 9])], { kind: 'key', count: 2, phones: ['p-1'] }],
     ['on a second device later', [of('key', [5, 11])], null],
     [
       'with a phone’s certificate on two',
       [of('remote_issuer', [5, 6])],
-      { kind: 'remote_issuer', count: 2 },
+      { kind: 'remote_issuer', count: 2, phones: ['p-1'] },
     ],
     ['with such a certificate later', [of('remote_issuer', [5, 6], 11)], null],
     ['of a batch with as many models as it has', [of('issuer', models.slice(1))], null],
@@ -162,7 +169,7 @@ describe('a key', () => {
           models.map(() => 3),
         ),
       ],
-      { kind: 'issuer', count: models.length },
+      { kind: 'issuer', count: models.length, phones: [] },
     ],
     [
       'in two ways',
@@ -173,10 +180,22 @@ describe('a key', () => {
         ),
         of('key', [1, 2]),
       ],
-      { kind: 'key', count: 2 },
+      { kind: 'key', count: 2, phones: ['p-1'] },
     ],
   ])('%s as of the event at 10', (_, sightings, expected) => {
-    expect(findSharedKey(sightings, 10)).toEqual(expected)
+    expect(findSharedKey(sightings, { streamOffset: 10, holder: 'p-0' })).toEqual(expected)
+  })
+
+  it('of two installs of one phone is not shared, and each other phone is named', () => {
+    const at = (streamOffset: number, holder: string) => ({ streamOffset, holder })
+    const one = [at(1, 'own'), at(2, 'own')]
+    const event = { streamOffset: 10, holder: 'own' }
+    const find = (sightings: KeySighting[]) =>
+      findSharedKey([{ kind: 'remote_issuer', sinceOffset: 0, sightings }], event)
+    expect(find(one)).toBeNull()
+    const others = Array.from({ length: 9 }, (_, n) => at(n, `other-${n}`))
+    const phones = others.slice(0, sharedPhonesMax).map(({ holder }) => holder)
+    expect(find([...one, ...others])).toEqual({ kind: 'remote_issuer', count: 10, phones })
   })
 
   it('is judged by the certificate that signed it, of Android alone', () => {

@@ -27,6 +27,8 @@ const firstLink: DecidedLink = {
   possible: null,
   confidence: 1,
   identifiersShared: false,
+  doubtful: [],
+  fixed: null,
   isCompared: true,
   installs: [],
   parametersVersion: 0,
@@ -108,7 +110,7 @@ describe('deciding a batch', () => {
         loadRiskFeatures: async (events) =>
           events.map(() => ({
             ...noRiskFeatures,
-            phone: { link: firstLink, decided: firstLink, hasDeniedInstall: false },
+            phone: { link: firstLink, decided: firstLink, hasDeniedInstall: false, otherPhone: [] },
           })),
         phones: { insertLinks: () => storing.promise },
       },

@@ -99,6 +99,11 @@ export const phoneInstallsMax = 20
 
 /** Phones that may share an identifier which still names one of them. */
 export const strongSharersMax = 2
+/**
+ * The same where another identifier differs and no person is in common: one reset of a phone looks
+ * so, and so does each further phone of a model whose firmware gives all of them one identifier.
+ */
+export const resetSharersMax = 1
 
 /**
  * Installs of a phone that one answer shows, the latest ones, and to which analysts may add: 200

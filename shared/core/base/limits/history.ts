@@ -93,6 +93,8 @@ export const issuerModelsMax = 24
  * limit, and 64 offsets of 17 characters are 1.2 KB.
  */
 export const keySightingsMax = 64
+/** Phones with a shared key that a reason names, the first ones: 26 characters each. */
+export const sharedPhonesMax = 5
 
 /**
  * How long after its first copy an event that comes again is a retry: clients try again for some

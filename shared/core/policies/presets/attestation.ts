@@ -21,6 +21,8 @@ export const balancedAttestation: CategoryPolicy = {
     shared_key: 60,
     // The phones of a model whose factory lost its key have it too.
     revoked: 45,
+    // More than NEW_DEVICE, so that a copied id is never better than one of its own.
+    device_id_shared: 12,
     // Below a review: requests overtake each other, and their answers get lost.
     counter_reused: 10,
     replayed: 30,

@@ -69,10 +69,21 @@ export const attestationSignals = {
     grade: 'critical',
     flag: 'ATTESTATION_KEY_SHARED',
     description:
-      'The attested key, or a certificate above it, is on more devices than one phone explains: a ' +
-      'leaked key. Hits an app that keeps its key and gives itself another device id, and the ' +
-      'phones whose factory lost the key.',
+      'The attested key, or a certificate above it, is on more phones than it was made for: a ' +
+      'leaked key. Hits phones whose factory lost the key, and those that tell nothing by which ' +
+      'their installs are recognised as one phone.',
     sources: ['Key Attestation'],
+  },
+  device_id_shared: {
+    type: 'boolean',
+    platforms: ['android', 'ios'],
+    grade: 'low',
+    flag: 'DEVICE_ID_SHARED',
+    description:
+      'Another phone sends the device id than the one that it first came from: another model or ' +
+      'another id of the hardware. Hits apps that take their device id to a new phone, in a ' +
+      'backup or a synced store, and every install whose SDK begins to name the model otherwise.',
+    sources: [],
   },
   counter_reused: {
     type: 'boolean',

@@ -12,12 +12,18 @@ const found: Readonly<Record<string, readonly string[]>> = {
   ],
   user: ['other users', 'a user in common'],
   boot: ['another start of the system', 'the same start of the system'],
+  model: ['another model'],
+  omitted: ['left out, though the phone has told it'],
+  'in use': ['the phone was in use after this system had started'],
 }
 
 const names: Readonly<Record<string, string>> = {
   traits: 'Hardware and settings',
   user: 'Users',
   boot: 'Start of the system',
+  model: 'Model',
+  omitted: 'Hardware',
+  'in use': 'Use at one time',
 }
 
 /** The name of what was compared: `Identifier keychain_id`. */
