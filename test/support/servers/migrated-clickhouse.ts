@@ -13,3 +13,15 @@ export async function useClickhouse(): Promise<Clickhouse> {
   })
   return clickhouse
 }
+
+/** Removes all rows, so that the tests of a file share its server: to migrate costs half a second. */
+export async function emptyTables(clickhouse: Clickhouse): Promise<void> {
+  const result = await clickhouse.query({
+    query: `select name from system.tables where database = currentDatabase()
+      and engine like '%MergeTree' and total_rows > 0 and not startsWith(name, 'schema_')`,
+    format: 'JSONEachRow',
+  })
+  for (const { name } of await result.json<{ name: string }>()) {
+    await clickhouse.command({ query: `truncate table ${name}` })
+  }
+}
