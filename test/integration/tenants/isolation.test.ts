@@ -38,5 +38,5 @@ it('erasing a device of one tenant and suspending it changes nothing for the oth
 
 it('every webhook request contains only data of its tenant', () => {
   expect(result.foreignWebhooks, about()).toBe(0)
-  expect(result.webhooks).toBeGreaterThan(25)
+  expect(result.webhooks).toBeGreaterThan(50)
 })
