@@ -33,7 +33,7 @@ import {
   createRulePerformanceStore,
   type RulePerformance,
 } from '#shared/io/analytics/rule-performance-store.ts'
-import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
+import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { withLease } from '#shared/io/leases/leases.ts'
 import { createScoreStore } from '#shared/io/outcomes/score-store.ts'
 import { createBacktestStore } from '#shared/io/policies/backtest-store.ts'
@@ -54,7 +54,7 @@ import {
 } from '../../../services/console/policies/backtest.ts'
 import { createSuggestions } from '../../../services/console/policies/suggestions.ts'
 import { toInstant } from '../../support/analytics/history-alerts.ts'
-import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import { type ConsoleRig, startConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import {
   makeStoredOutcomes,
   type StoredSession,
@@ -68,9 +68,7 @@ import {
   modelBacktest,
   toModelScorer,
 } from '../../support/scoring/backtest-model.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { useClickhouse } from '../../support/servers/migrated-clickhouse.ts'
 import { makeEvents } from '../../support/telemetry/accepted-events.ts'
 import {
   askHarmedUsers,
@@ -90,9 +88,8 @@ const eventCount = 1_200
 const startMs = Date.UTC(2026, 2, 1, 9)
 const hourMs = 3_600_000
 
-let servers: { postgres: TestPostgres; nats: TestNats; clickhouse: TestClickhouse }
+const clickhouse = await useClickhouse()
 let rig: ConsoleRig
-let clickhouse: Clickhouse
 let backtests: Backtests
 let app: FastifyInstance
 let consoleUrl: string
@@ -190,16 +187,7 @@ const suppressing: Policy = policySchema.parse({
 
 beforeAll(async () => {
   process.stdout.write(`backtest seed ${seed}\n`)
-  const started = await Promise.all([
-    startPostgres(),
-    startNats(),
-    startClickhouse({ isMigrated: true }),
-  ])
-  servers = { postgres: started[0], nats: started[1], clickhouse: started[2] }
-  const { url } = servers.clickhouse
-  const created = await createConsoleRig(servers)
-  rig = created
-  clickhouse = createClickhouse(url, { name: 'test', requestTimeoutMs: 60_000 })
+  rig = await startConsoleRig()
   backtests = createBacktests({
     postgres: rig.postgres,
     leases: rig.deps.leases,
@@ -260,9 +248,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await app?.close()
   await rig?.close()
-  await clickhouse?.close()
-  const { postgres, nats, clickhouse: server } = servers ?? {}
-  await Promise.all([postgres?.stop(), nats?.stop(), server?.stop()])
   rmSync(folder, { recursive: true, force: true })
 })
 

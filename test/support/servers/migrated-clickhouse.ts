@@ -6,7 +6,7 @@ import { startClickhouse } from './clickhouse-server.ts'
 /** Starts the server, which stops with the test file. */
 export async function useClickhouse(): Promise<Clickhouse> {
   const server = await startClickhouse({ isMigrated: true })
-  const clickhouse = createClickhouse(server.url, { name: 'test' })
+  const clickhouse = createClickhouse(server.url, { name: 'test', requestTimeoutMs: 60_000 })
   afterAll(async () => {
     await clickhouse.close()
     await server.stop()
