@@ -45,6 +45,7 @@ export default defineConfig({
           setupFiles,
           // A thousand random cases are a moment on a core of one's own only.
           testTimeout: 600_000,
+          hookTimeout: 600_000,
           // Of two cores it would leave one alone.
           maxWorkers: 2,
           // No test changes a module's state: files share what the one before has loaded.
