@@ -2,9 +2,9 @@
 import type { FleetContext } from './fleet-context.ts'
 import type { FleetTenant } from './fleet-tenant.ts'
 import type { Plan } from './phones/plan.ts'
+import type { DeliveryReceiver } from './send/deliveries.ts'
 import type { Latencies } from './send/latencies.ts'
 import type { Screen } from './send/live-line.ts'
-import type { Receiver } from './send/receiver.ts'
 import type { SentEvents } from './send/sent-events.ts'
 
 export type FleetOptions = {
@@ -40,7 +40,7 @@ export type Run = FleetDeps & {
   options: FleetOptions
   plan: Plan
   tenant: FleetTenant
-  receiver: Receiver | null
+  receiver: DeliveryReceiver | null
   sentEvents: SentEvents
   latencies: Latencies
   visible: Latencies

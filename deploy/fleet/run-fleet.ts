@@ -19,17 +19,18 @@ import { makePlan, type Plan } from './phones/plan.ts'
 import { makePopulation } from './phones/population.ts'
 import { createRandom } from './phones/random.ts'
 import { prepareEvent } from './phones/telemetry-bodies.ts'
+import { type DeliveryReceiver, receiveDeliveries } from './send/deliveries.ts'
 import { type Get, openApi, openIngest } from './send/http-calls.ts'
 import { createLatencies } from './send/latencies.ts'
 import { type LiveLine, startLiveLine } from './send/live-line.ts'
 import { createProber, type Prober } from './send/probes.ts'
-import { type Receiver, startReceiver } from './send/receiver.ts'
 import { sendPlan } from './send/sender.ts'
 import { addMismatch, createSentEvents, type EventFact } from './send/sent-events.ts'
 
 /** Sockets to ingest: enough for 2,000 requests/s of 50 ms each. */
 const connections = 128
 const probesPerSecond = 2
+const webhookPath = 'webhooks/risk'
 
 /** Between the last preparation and the first request: time to make the first bodies. */
 const leadMs = 500
@@ -46,14 +47,14 @@ export async function runFleet(deps: FleetDeps, options: FleetOptions): Promise<
   // The run starts when everything is ready; until then its clock is below zero.
   let originMs = Number.POSITIVE_INFINITY
   const sinceStartMs = () => deps.monotonicMs() - originMs
-  const receiver = options.receive ? await openReceiver(deps, options, sinceStartMs) : null
+  const receiver = options.receive ? await openReceiver(options, sinceStartMs) : null
   try {
     const tenant = await openTenant(deps.context, {
       ...options,
-      webhookUrl: receiver?.url ?? null,
+      webhookUrl: receiver?.urlOf(webhookPath) ?? null,
       suffix: deps.newSuffix(),
     })
-    if (tenant.webhookSecret !== null) receiver?.trust(tenant.webhookSecret)
+    if (tenant.webhookSecret !== null) receiver?.trust(webhookPath, tenant.webhookSecret)
     originMs = deps.monotonicMs() + leadMs
     const run: Run = {
       ...deps,
@@ -92,16 +93,12 @@ function findUrls({ env, findStack }: FleetContext, options: FleetOptions): Urls
 }
 
 function openReceiver(
-  deps: FleetDeps,
-  options: FleetOptions,
+  { seed, receiveFaults: share }: FleetOptions,
   sinceStartMs: () => number,
-): Promise<Receiver> {
-  return startReceiver({
-    faultShare: options.receiveFaults,
-    random: createRandom(options.seed, 'receiver'),
-    nowMs: deps.nowMs,
-    sinceStartMs,
-  })
+): Promise<DeliveryReceiver> {
+  const random = createRandom(seed, 'receiver')
+  const reply = () => (share > 0 && random.chance(share) ? 'refuse' : 'accept')
+  return receiveDeliveries({ reply, sinceStartMs })
 }
 
 async function runOpened(run: Run): Promise<Summary> {

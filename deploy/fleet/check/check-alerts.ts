@@ -74,7 +74,7 @@ function at(alert: ListedAlert, what: string, expected?: unknown, got?: unknown)
 }
 
 /** Checks the list: its total, its order, `seq` without a gap, no duplicates. */
-function checkList({ alerts, total }: AlertList, ownTenant: boolean): Mismatch[] {
+export function checkList({ alerts, total }: AlertList, ownTenant: boolean): Mismatch[] {
   const found: Mismatch[] = []
   if (new Set(alerts.map((alert) => alert.alert_id)).size !== alerts.length) {
     found.push({ what: 'alerts_listed_twice', expected: 0, got: listedTwice(alerts) })

@@ -5,8 +5,8 @@
  */
 import type { Policy } from '#shared/core/policies/policy.ts'
 import type { Plan } from '../phones/plan.ts'
+import type { Received } from '../send/deliveries.ts'
 import type { Get } from '../send/http-calls.ts'
-import type { Received } from '../send/receiver.ts'
 import { addMismatch, type Mismatch, type SentEvents } from '../send/sent-events.ts'
 import { type AlertModel, checkAlerts, countRequired, toAlertModel } from './check-alerts.ts'
 import { checkWebhooks } from './check-webhooks.ts'
@@ -132,7 +132,8 @@ async function checkOne(judging: Judging, model: DeviceModel): Promise<Mismatch[
   }
 }
 
-async function eachAtOnce<T>(
+/** Works on all items, some of them at once. */
+export async function eachAtOnce<T>(
   items: readonly T[],
   atOnce: number,
   work: (item: T) => Promise<void>,

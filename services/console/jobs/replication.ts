@@ -64,6 +64,8 @@ type ReplicationDeps = {
   /** The monotonic clock, and the wall clock. */
   nowMs: () => number
   wallMs: () => number
+  /** Rows in one read and one insert. */
+  pageRows?: number
 }
 
 export type Replication = {
@@ -79,10 +81,9 @@ const pollMs = 2_000
 const idleMarkMs = 5_000
 /** How often removed rows are purged by a mutation. */
 const purgeMs = hourMs
-/** Rows in one read and one insert. */
-const pageRows = 2_000
+const usualPageRows = 2_000
 
-type State = ReplicationDeps & {
+type State = Required<ReplicationDeps> & {
   copiedRows: (kind: string, count: number) => void
   copiedAtMs: number
   markedAtMs: number
@@ -101,6 +102,7 @@ export function createReplication(deps: ReplicationDeps): Replication {
     'outcome',
   ])
   const state: State = {
+    pageRows: usualPageRows,
     ...deps,
     copiedRows: (kind, count) => rows.inc({ kind }, count),
     // Before the first round the age is unknown; it counts from the start.
@@ -150,6 +152,7 @@ async function copyRound(state: State, lease: Lease): Promise<'copied' | 'idle'>
   const numbered = numberRound(lease, before, mark.round)
   const round: Round = {
     copiedRows: state.copiedRows,
+    pageRows: state.pageRows,
     clickhouse,
     copied: before.copied,
     corrected: before.copied === null ? null : before.corrected,
@@ -207,7 +210,7 @@ function numberRound(lease: Lease, before: ReplicationState, marked: number) {
   return { take, taken: () => number }
 }
 
-type Round = Pick<State, 'clickhouse' | 'copiedRows'> & {
+type Round = Pick<State, 'clickhouse' | 'copiedRows' | 'pageRows'> & {
   copied: string | null
   corrected: string | null
   numberOf: () => Promise<number>
@@ -234,7 +237,7 @@ async function copyAll(round: Round, tx: Queryable): Promise<TenantSeq[]> {
     await copyNewLabels(round, tx, copied)
     await copyChanges(round, tx, copied)
   }
-  for (const some of pagesOf(await findChangedCorrections(tx, round.corrected))) {
+  for (const some of pagesOf(round, await findChangedCorrections(tx, round.corrected))) {
     await insertCorrectionRows(round.clickhouse, await round.numberOf(), some)
     round.copiedRows('phone_correction', some.length)
   }
@@ -242,6 +245,7 @@ async function copyAll(round: Round, tx: Queryable): Promise<TenantSeq[]> {
 }
 
 async function copyAlertsAfter(round: Round, tx: Queryable, from: TenantSeq): Promise<void> {
+  const { pageRows } = round
   for (let seq = from.seq; ; ) {
     const alerts = await readAlertsAfter(tx, { tenantId: from.tenantId, seq }, pageRows)
     await writeAlerts(round, alerts)
@@ -263,35 +267,38 @@ const toKey = (row: AlertReplicaRow): AlertKey => ({
 
 async function copyAllDeliveries(round: Round, tx: Queryable): Promise<void> {
   for (let after = ''; ; ) {
-    const deliveries = await readDeliveriesAfter(tx, after, pageRows)
+    const deliveries = await readDeliveriesAfter(tx, after, round.pageRows)
     await writeDeliveries(round, deliveries)
-    if (deliveries.length < pageRows) return
+    if (deliveries.length < round.pageRows) return
     after = deliveries.at(-1)!.delivery_id
   }
 }
 
 async function copyAllLabels(round: Round, tx: Queryable): Promise<void> {
   for (let after = ''; ; ) {
-    const labels = await readLabelsAfter(tx, after, pageRows)
+    const labels = await readLabelsAfter(tx, after, round.pageRows)
     await writeLabels(round, labels)
-    if (labels.length < pageRows) return
+    if (labels.length < round.pageRows) return
     after = labels.at(-1)!.label_id
   }
 }
 
 async function copyNewLabels(round: Round, tx: Queryable, copied: string): Promise<void> {
-  for (const some of pagesOf(await findNewLabels(tx, copied))) {
+  for (const some of pagesOf(round, await findNewLabels(tx, copied))) {
     await writeLabels(round, await readLabels(tx, some))
   }
 }
 
 async function copyChanges(round: Round, tx: Queryable, copied: string): Promise<void> {
-  for (const some of pagesOf(await findChangedAlerts(tx, copied))) {
+  for (const some of pagesOf(round, await findChangedAlerts(tx, copied))) {
     await writeAlerts(round, await readAlerts(tx, some))
   }
   const changed = await findChangedDeliveries(tx, copied)
   // A new alert's first delivery is mostly tried by now, and is written with its alert.
-  for (const some of pagesOf(changed.filter((id) => !round.deliveryIds.has(id)))) {
+  for (const some of pagesOf(
+    round,
+    changed.filter((id) => !round.deliveryIds.has(id)),
+  )) {
     await writeDeliveries(round, await readDeliveries(tx, some))
   }
   for (const month of await findRemovedMonths(tx, copied)) {
@@ -304,7 +311,7 @@ async function copyChanges(round: Round, tx: Queryable, copied: string): Promise
   round.copiedRows('removal', removals.length)
 }
 
-function* pagesOf<T>(all: readonly T[]): Generator<T[]> {
+function* pagesOf<T>({ pageRows }: Round, all: readonly T[]): Generator<T[]> {
   for (let at = 0; at < all.length; at += pageRows) yield all.slice(at, at + pageRows)
 }
 

@@ -4,13 +4,10 @@
  * request when it has ended.
  */
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { createWriteStream, type WriteStream } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { Webhook } from 'standardwebhooks'
-import { verifyDelivery } from '#shared/core/deliveries/webhook-signing.ts'
 import { hashToUnit } from '../../../deploy/fleet/phones/random.ts'
+import { findFault, listenOnLoopback, toTrusted } from '../../../deploy/fleet/send/receiver.ts'
 import { actStatus, chooseAct, type FaultShares, type ReceiverAct } from './receiver-faults.ts'
 
 export type ReceiverOrders = {
@@ -65,14 +62,13 @@ const reportEveryMs = 20
 
 type Receiving = {
   orders: ReceiverOrders
-  webhooks: Map<string, Webhook>
+  trusted: Map<string, ReturnType<typeof toTrusted>>
   out: WriteStream
   sent: Map<string, number>
   delivered: Set<string>
   /** Connections that have carried a request. */
   used: WeakSet<object>
   requests: number
-  connections: number
 }
 
 const report = (message: ReceiverReport) => process.send?.(message)
@@ -115,25 +111,10 @@ function receive(to: Receiving, incoming: IncomingMessage, response: ServerRespo
   incoming.on('end', () => {
     const body = Buffer.concat(chunks)
     seen.sha256 = createHash('sha256').update(body).digest('base64')
-    seen.genuine = isGenuine(to, incoming, body)
+    const { method = '', headers, url = '' } = incoming
+    seen.genuine = findFault({ method, headers, body }, to.trusted.get(url.slice(1))) === null
     answer(to.orders, seen, response)
   })
-}
-
-/** Verified as a tenant does: by the service's own function and by the public library. */
-function isGenuine(to: Receiving, { headers, url = '' }: IncomingMessage, body: Buffer): boolean {
-  const tenantId = url.slice(1)
-  const secret = to.orders.secrets[tenantId]
-  const header = String(headers['x-service-signature'])
-  if (secret === undefined || !verifyDelivery(body, header, secret)) return false
-  if (headers['webhook-id'] !== headers['x-service-delivery']) return false
-  if (headers['webhook-timestamp'] !== headers['x-service-timestamp']) return false
-  try {
-    to.webhooks.get(tenantId)!.verify(body.toString('utf8'), headers as Record<string, string>)
-    return true
-  } catch {
-    return false
-  }
 }
 
 function answer({ slowMs, seed }: ReceiverOrders, seen: SeenRequest, to: ServerResponse): void {
@@ -165,43 +146,35 @@ function answer({ slowMs, seed }: ReceiverOrders, seen: SeenRequest, to: ServerR
 async function serve(orders: ReceiverOrders): Promise<void> {
   const to: Receiving = {
     orders,
-    webhooks: new Map(
-      Object.entries(orders.secrets).map(([tenantId, secret]) => [tenantId, new Webhook(secret)]),
+    trusted: new Map(
+      Object.entries(orders.secrets).map(([tenantId, secret]) => [tenantId, toTrusted(secret)]),
     ),
     out: createWriteStream(orders.file),
     sent: new Map(),
     delivered: new Set(),
     used: new WeakSet(),
     requests: 0,
-    connections: 0,
   }
   const server = createServer((incoming, response) => receive(to, incoming, response))
   // Longer than any pause of the sender, so it never closes an idle connection that the sender
   // uses.
   server.keepAliveTimeout = 120_000
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  server.on('connection', (socket) => {
-    to.connections += 1
-    socket.on('close', () => {
-      to.connections -= 1
-    })
-  })
+  const listening = await listenOnLoopback(server)
   let place = 0
   const timer = setInterval(() => {
-    const { requests, delivered, connections } = to
+    const { requests, delivered } = to
+    const connections = listening.open()
     place += 1
     report({ kind: 'progress', place, requests, delivered: delivered.size, connections })
   }, reportEveryMs)
   process.once('message', async () => {
     clearInterval(timer)
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
+    await listening.close()
     await new Promise((resolve) => to.out.end(resolve))
     report({ kind: 'done' })
     process.disconnect()
   })
-  report({ kind: 'listening', port: (server.address() as AddressInfo).port })
+  report({ kind: 'listening', port: listening.port })
 }
 
 if (process.send !== undefined && process.argv[2] === 'serve') {

@@ -69,6 +69,6 @@ function reportKills({ kills, findings, evidence, ...result }: KillsResult): voi
   print(`accepted: ${findings.accepted}, in the stream more than once: ${findings.storedTwice}`)
   print(`alerts: ${findings.alerts}, webhooks: ${findings.webhooks}`)
   print(`  sent more than once: ${findings.webhooksAgain}, by Postgres ${findings.deliveriesAgain}`)
-  print(`  refused by the receiver ${result.webhooks.failed}, cut by it ${result.webhooks.cut}`)
+  print(`  failed by the receiver ${result.webhooksFailed}`)
   print(`devices compared: ${findings.devices}; settled after ${Math.round(findings.settledMs)} ms`)
 }

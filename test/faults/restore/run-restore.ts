@@ -8,13 +8,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { removalsBucket } from '#shared/core/telemetry/nats-names.ts'
+import { readAlerts } from '../../../deploy/fleet/check/read-back.ts'
 import { createRandom } from '../../../deploy/fleet/phones/random.ts'
 import { admin, createTenant, type Tenant } from '../../support/http/tenant-client.ts'
 import { startStack, type TestStack } from '../../support/process/stack.ts'
 import { until } from '../../support/process/until.ts'
 import { readProgress } from '../../support/telemetry/read-stream.ts'
 import { type PhoneLoad, startPhoneLoad } from '../support/stack-under-load/phone-load.ts'
-import { connectQuietly, readAllAlerts, readStored } from '../support/stack-under-load/read-back.ts'
+import { callApi, connectQuietly, readStored } from '../support/stack-under-load/read-back.ts'
 import { signalChild } from '../support/stack-under-load/stack-children.ts'
 import {
   awaitRevived,
@@ -86,7 +87,7 @@ function startLoad(
 async function readAlertIds(world: Pick<World, 'running' | 'tenants'>): Promise<Set<string>> {
   const ids = new Set<string>()
   for (const tenant of world.tenants) {
-    const { alerts } = await readAllAlerts(world.running.stack, tenant)
+    const { alerts } = await callApi(world.running.stack, tenant, readAlerts)
     for (const { alert_id: id } of alerts) ids.add(id)
   }
   return ids

@@ -23,7 +23,6 @@ import {
   type Precision,
   type RulePerformance,
 } from '#shared/io/analytics/rule-performance-store.ts'
-import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { createTelemetryStore } from '#shared/io/telemetry/telemetry-store.ts'
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
@@ -52,16 +51,13 @@ import {
   toSessionKey,
 } from '../../support/analytics/known-sessions.ts'
 import { acceptEvent } from '../../support/http/api-rig.ts'
-import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { type ConsoleRig, startConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import { useClickhouse } from '../../support/servers/migrated-clickhouse.ts'
 import { testHourlyJob } from './hourly-job.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
-let servers: { postgres: TestPostgres; nats: TestNats; clickhouse: TestClickhouse }
+const clickhouse = await useClickhouse()
 let rig: ConsoleRig
-let clickhouse: Clickhouse
 let app: FastifyInstance
 let consoleUrl: string
 let history: FleetHistory
@@ -69,16 +65,7 @@ let history: FleetHistory
 let affectedReads = 0
 
 beforeAll(async () => {
-  const started = await Promise.all([
-    startPostgres(),
-    startNats(),
-    startClickhouse({ isMigrated: true }),
-  ])
-  servers = { postgres: started[0], nats: started[1], clickhouse: started[2] }
-  const { url } = servers.clickhouse
-  const created = await createConsoleRig(servers)
-  rig = created
-  clickhouse = createClickhouse(url, { name: 'test' })
+  rig = await startConsoleRig()
   const spikes = createPrevalenceSpikeStore(clickhouse)
   app = await createConsoleApp(
     {
@@ -117,9 +104,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await app?.close()
   await rig?.close()
-  await clickhouse?.close()
-  const { postgres, nats, clickhouse: server } = servers ?? {}
-  await Promise.all([postgres?.stop(), nats?.stop(), server?.stop()])
 })
 
 async function read<Row>(query: string): Promise<Row[]> {

@@ -12,7 +12,7 @@ import { seed } from '../../support/process/seed.ts'
 let rig: OpenapiRig
 let findings: OpenapiFindings
 
-const options = drillOptions({ calls: 300, 'calls-least': 6 }, { calls: 20_000, 'calls-least': 20 })
+const options = drillOptions({ calls: 300, 'calls-least': 4 }, { calls: 20_000, 'calls-least': 20 })
 
 beforeAll(async () => {
   rig = await startOpenapiRig()
@@ -61,7 +61,7 @@ it('valid calls succeed, over every kind of operation', () => {
     ({ name, succeeded }) => succeeded === 0 && !name.includes('/oidc'),
   )
   expect(findings.operations.length).toBeGreaterThan(45)
-  const untestedMax = findings.operations.length / 5
+  const untestedMax = findings.operations.length / 4
   expect(untested.length, untested.map(({ name }) => name).join()).toBeLessThan(untestedMax)
   const valid = findings.operations.reduce((all, one) => all + one.valid, 0)
   const succeeded = findings.operations.reduce((all, one) => all + one.succeeded, 0)

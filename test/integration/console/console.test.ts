@@ -18,24 +18,19 @@ import { type ConsoleDeps, createConsoleApp } from '../../../services/console/ap
 import { startDirectoryReconciler } from '../../../services/console/jobs/directory-reconciler.ts'
 import { requireMasterKey } from '../../../services/console/keys/require-master-key.ts'
 import type { TestEdge } from '../../support/http/console-rig.ts'
-import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import { type ConsoleRig, startConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { sumOf } from '../../support/process/read-metric.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { insertBareTenants } from '../../support/tenants/bare-tenant.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
-let servers: { postgres: TestPostgres; nats: TestNats }
 let rig: ConsoleRig
 let edges: TestEdge[]
 let deps: ConsoleDeps
 let app: FastifyInstance
 
 beforeAll(async () => {
-  const [postgres, nats] = await Promise.all([startPostgres(), startNats()])
-  servers = { postgres, nats }
-  rig = await createConsoleRig(servers)
+  rig = await startConsoleRig()
   edges = await Promise.all([rig.startEdge(), rig.startEdge()])
   deps = {
     ...rig.deps,
@@ -50,7 +45,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await app?.close()
   await rig?.close()
-  await Promise.all([servers?.postgres.stop(), servers?.nats.stop()])
 })
 
 function createApp(of: ConsoleDeps): Promise<FastifyInstance> {

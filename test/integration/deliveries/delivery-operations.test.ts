@@ -21,14 +21,11 @@ import { makeAlertCandidate } from '../../support/alerts/alert-candidates.ts'
 import { startTestEngine, type TestEngine } from '../../support/deliveries/delivery-engine.ts'
 import { testMasterKey } from '../../support/deliveries/delivery-fixtures.ts'
 import { type Receiver, startReceiver } from '../../support/deliveries/receiver.ts'
-import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import { type ConsoleRig, startConsoleRig, testLog } from '../../support/http/console-rig.ts'
 import { runDi } from '../../support/process/command-line.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
-let servers: { postgres: TestPostgres; nats: TestNats }
 let rig: ConsoleRig
 let app: FastifyInstance
 let consoleUrl: string
@@ -37,9 +34,7 @@ let engine: TestEngine | null = null
 const hinted: string[] = []
 
 beforeAll(async () => {
-  const [postgres, nats] = await Promise.all([startPostgres(), startNats()])
-  servers = { postgres, nats }
-  rig = await createConsoleRig(servers, testMasterKey)
+  rig = await startConsoleRig(testMasterKey)
   await ensureStreams(rig.nats)
   const deps = {
     ...rig.deps,
@@ -57,7 +52,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await app?.close()
   await rig?.close()
-  await Promise.all([servers?.postgres.stop(), servers?.nats.stop()])
 })
 beforeEach(async () => {
   receiver = await startReceiver()

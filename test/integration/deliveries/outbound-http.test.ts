@@ -130,7 +130,7 @@ test('idle connections are closed after a while, and a closed one is never an er
   expect(outbound.idleCount()).toBe(1)
   await waitFor(() => expect(outbound.idleCount()).toBe(0))
   await send(outbound, { url: there.url })
-  there.server.closeIdleConnections()
+  there.closeIdleConnections()
   await waitFor(() => expect(outbound.idleCount()).toBe(0))
   expect((await send(outbound, { url: there.url })).status).toBe(200)
 })
@@ -153,7 +153,7 @@ test('a connection that ended before its request reports that nothing was sent',
   await send(outbound, { url: there.url })
   const target = { url: new URL(there.url), rules: near, owner: 'acme' }
   const connection = await outbound.connect(target, within(60_000))
-  there.server.closeIdleConnections()
+  there.closeIdleConnections()
   await waitFor(() => expect(there.open()).toBe(0))
   // Our side sees the end one turn of the event loop later.
   await new Promise((resolve) => setImmediate(resolve))

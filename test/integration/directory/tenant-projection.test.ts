@@ -16,13 +16,10 @@ import { openDirectory, readProven } from '#shared/io/tenants/directory/director
 import { createTenantStore } from '#shared/io/tenants/tenant-store.ts'
 import { createTenant, setTenantStatus } from '../../../services/console/tenants/manage-tenants.ts'
 import { rotate } from '../../../services/console/tenants/rotation.ts'
-import { type ConsoleRig, createConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
+import { type ConsoleRig, startConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { removeTenant } from '../../support/telemetry/edge-rig.ts'
 
-let servers: { postgres: TestPostgres; nats: TestNats }
 let rig: ConsoleRig
 let bucket: KV
 let edge: TestEdge
@@ -30,15 +27,10 @@ let tenantId: string
 let secret: string
 
 beforeAll(async () => {
-  const [postgres, nats] = await Promise.all([startPostgres(), startNats()])
-  servers = { postgres, nats }
-  rig = await createConsoleRig(servers)
+  rig = await startConsoleRig()
   edge = await rig.startEdge()
 })
-afterAll(async () => {
-  await rig?.close()
-  await Promise.all([servers?.postgres.stop(), servers?.nats.stop()])
-})
+afterAll(() => rig?.close())
 beforeEach(async () => {
   tenantId = `tenant-${randomUUID().slice(0, 8)}`
   const made = { name: '', environment: 'live', webhookUrl: null, actor: 'test' } as const

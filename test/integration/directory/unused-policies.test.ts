@@ -9,31 +9,23 @@ import { createPolicyDocuments } from '#shared/io/policies/policy-document-store
 import { createUnusedPolicies } from '#shared/io/tenants/directory/unused-policies.ts'
 import { setTenantPolicy } from '../../../services/console/policies/manage-policies.ts'
 import { createTenant } from '../../../services/console/tenants/manage-tenants.ts'
-import { type ConsoleRig, createConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
+import { type ConsoleRig, startConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 const versions = 100
 
-let servers: { postgres: TestPostgres; nats: TestNats }
 let rig: ConsoleRig
 let edge: TestEdge
 
 beforeAll(async () => {
-  const [postgres, nats] = await Promise.all([startPostgres(), startNats()])
-  servers = { postgres, nats }
-  rig = await createConsoleRig(servers, undefined, { unusedPolicyMs: 300 })
+  rig = await startConsoleRig(undefined, { unusedPolicyMs: 300 })
   edge = await rig.startEdge()
   for (const tenantId of ['acme', 'globex']) {
     const made = { name: '', environment: 'live', webhookUrl: null, actor: 'test' } as const
     await createTenant(rig.deps, { ...made, tenantId })
   }
 })
-afterAll(async () => {
-  await rig?.close()
-  await Promise.all([servers?.postgres.stop(), servers?.nats.stop()])
-})
+afterAll(() => rig?.close())
 
 const policyKeys = () => listKeys(rig.nats, 'tenants', policyKey('*'))
 

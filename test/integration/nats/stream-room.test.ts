@@ -18,7 +18,7 @@ import { createScorerRig, type ScorerRig } from '../../support/telemetry/scorer-
 import { proveBatch } from '../../support/telemetry/telemetry-proof.ts'
 
 const mb = 1024 ** 2
-const bytesMax = 4 * mb
+const bytesMax = 2 * mb
 let rig: ScorerRig
 
 beforeAll(async () => {

@@ -144,14 +144,23 @@ describe('a database', () => {
 })
 
 describe('a broken database', () => {
-  it.each(Object.entries(writeBrokenDatabases()))('%s is refused', async (_name, broken) => {
-    await put('country.mmdb', small('DE'))
-    await data.look()
-    await put('country.mmdb', broken)
+  const broken = writeBrokenDatabases()
+
+  it.each(Object.entries(broken))('%s is refused', async (_name, file) => {
+    await put('country.mmdb', file)
     await lookTwice()
-    expect(stateOf('country.mmdb')).toMatchObject({ state: 'older_in_use' })
+    expect(stateOf('country.mmdb')).toMatchObject({ state: 'broken' })
     // The reader was not stopped by its limit of time, which is ten seconds.
     expect(stateOf('country.mmdb')?.fault).not.toMatch(/too long|memory|reader/)
+    expect(ask('8.8.8.8')).toBeNull()
+  })
+
+  it('leaves the one before it in use until it is replaced', async () => {
+    await put('country.mmdb', small('DE'))
+    await data.look()
+    await put('country.mmdb', Object.values(broken).at(-1)!)
+    await lookTwice()
+    expect(stateOf('country.mmdb')).toMatchObject({ state: 'older_in_use' })
     expect(ask('8.8.8.8')).toEqual({ country: 'DE' })
     expect(data.warning()).toMatch(/^country\.mmdb: /)
     const text = await metrics.registry.metrics()

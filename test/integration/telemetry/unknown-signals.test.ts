@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { toPolicyHash } from '#shared/core/policies/policy.ts'
 import { type SignalList, signalListSchema } from '#shared/core/signals/signal-list.ts'
-import { type Clickhouse, createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { createPolicyStore } from '#shared/io/policies/policy-store.ts'
 import { createMetrics } from '#shared/io/process/metrics.ts'
 import { readFreedNames } from '#shared/io/telemetry/signal-names-store.ts'
@@ -21,30 +20,18 @@ import { createConsoleApp } from '../../../services/console/app.ts'
 import { createCliContext } from '../../../services/console/cli/context.ts'
 import { signals } from '../../../services/console/cli/signals.ts'
 import { acceptEvent } from '../../support/http/api-rig.ts'
-import { type ConsoleRig, createConsoleRig, testLog } from '../../support/http/console-rig.ts'
-import { startClickhouse, type TestClickhouse } from '../../support/servers/clickhouse-server.ts'
-import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
+import { type ConsoleRig, startConsoleRig, testLog } from '../../support/http/console-rig.ts'
+import { useClickhouse } from '../../support/servers/migrated-clickhouse.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
 const hourMs = 3_600_000
-let servers: { postgres: TestPostgres; nats: TestNats; clickhouse: TestClickhouse }
+const clickhouse = await useClickhouse()
 let rig: ConsoleRig
-let clickhouse: Clickhouse
 let app: FastifyInstance
 let consoleUrl: string
 
 beforeAll(async () => {
-  const started = await Promise.all([
-    startPostgres(),
-    startNats(),
-    startClickhouse({ isMigrated: true }),
-  ])
-  servers = { postgres: started[0], nats: started[1], clickhouse: started[2] }
-  const { url } = servers.clickhouse
-  const created = await createConsoleRig(servers)
-  rig = created
-  clickhouse = createClickhouse(url, { name: 'test' })
+  rig = await startConsoleRig()
   app = await createConsoleApp(
     {
       ...rig.deps,
@@ -64,9 +51,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await app?.close()
   await rig?.close()
-  await clickhouse?.close()
-  const { postgres, nats, clickhouse: server } = servers ?? {}
-  await Promise.all([postgres?.stop(), nats?.stop(), server?.stop()])
 })
 
 async function addTenant(tenantId: string): Promise<void> {

@@ -5,31 +5,23 @@ import { withLease } from '#shared/io/leases/leases.ts'
 import { withTenantLease } from '#shared/io/tenants/tenant-lease.ts'
 import { createTenant } from '../../../services/console/tenants/manage-tenants.ts'
 import { rotate } from '../../../services/console/tenants/rotation.ts'
-import { type ConsoleRig, createConsoleRig } from '../../support/http/console-rig.ts'
+import { type ConsoleRig, startConsoleRig } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
 /** More than the connections of a pool. */
 const many = 30
 
-let servers: { postgres: TestPostgres; nats: TestNats }
 let rig: ConsoleRig
 
 beforeAll(async () => {
-  const [server, nats] = await Promise.all([startPostgres(), startNats()])
-  servers = { postgres: server, nats }
-  rig = await createConsoleRig(servers)
+  rig = await startConsoleRig()
   await rig.startEdge()
   for (const tenantId of ['acme', 'globex']) {
     const made = { name: '', environment: 'live', webhookUrl: null, actor: 'test' } as const
     await createTenant(rig.deps, { ...made, tenantId })
   }
 })
-afterAll(async () => {
-  await rig?.close()
-  await Promise.all([servers?.postgres.stop(), servers?.nats.stop()])
-})
+afterAll(() => rig?.close())
 
 const rotateTenant = (tenantId: string, waitMs?: number) =>
   rotate(

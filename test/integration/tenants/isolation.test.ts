@@ -9,7 +9,7 @@ let result: IsolationResult
 
 beforeAll(async () => {
   rig = await startIsolationRig(seed, 3)
-  result = await drillIsolation(rig, { calls: 400, seed })
+  result = await drillIsolation(rig, { calls: 200, seed })
 })
 afterAll(() => rig?.close())
 
@@ -19,13 +19,13 @@ const about = () => `SEED=${seed} ${result.examples.join('\n')}`
 
 it('no answer contains data of another tenant with the same ids', () => {
   expect(sum('foreign'), about()).toBe(0)
-  expect(sum('rows'), about()).toBeGreaterThan(400)
+  expect(sum('rows'), about()).toBeGreaterThan(200)
   expect(result.routes.size).toBeGreaterThan(25)
 })
 
 it('a foreign id is answered like an unknown one, and a foreign cursor is rejected', () => {
   expect(sum('leaks'), about()).toBe(0)
-  expect(sum('probes'), about()).toBeGreaterThan(50)
+  expect(sum('probes'), about()).toBeGreaterThan(25)
 })
 
 it('every filter and page equals the model of that tenant', () => {

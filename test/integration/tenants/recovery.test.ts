@@ -22,12 +22,9 @@ import {
   setTenantStatus,
 } from '../../../services/console/tenants/manage-tenants.ts'
 import { rotate, undoAbandonedRotations } from '../../../services/console/tenants/rotation.ts'
-import { type ConsoleRig, createConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
+import { type ConsoleRig, startConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
-let servers: { postgres: TestPostgres; nats: TestNats }
 let rig: ConsoleRig
 let edge: TestEdge
 let tenant: CreatedTenant
@@ -36,15 +33,10 @@ const operator = 'ada@example.com'
 const new_ = { name: '', environment: 'live', webhookUrl: null, actor: 'test' } as const
 
 beforeAll(async () => {
-  const [postgres, nats] = await Promise.all([startPostgres(), startNats()])
-  servers = { postgres, nats }
-  rig = await createConsoleRig(servers)
+  rig = await startConsoleRig()
   edge = await rig.startEdge()
 })
-afterAll(async () => {
-  await rig?.close()
-  await Promise.all([servers?.postgres.stop(), servers?.nats.stop()])
-})
+afterAll(() => rig?.close())
 beforeEach(async () => {
   tenantId = `tenant-${randomUUID().slice(0, 8)}`
   tenant = await createTenant(rig.deps, { ...new_, tenantId })

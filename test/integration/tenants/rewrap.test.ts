@@ -35,18 +35,15 @@ import {
 import { rotate, undoAbandonedRotations } from '../../../services/console/tenants/rotation.ts'
 import {
   type ConsoleRig,
-  createConsoleRig,
+  startConsoleRig,
   type TestEdge,
   testLog,
 } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { nowMs, putSynced, removeTenant } from '../../support/telemetry/edge-rig.ts'
 
 const newKey = () => randomBytes(32).toString('base64')
 const actor = 'test'
-let servers: { postgres: TestPostgres; nats: TestNats }
 let rig: ConsoleRig
 let edges: TestEdge[]
 let tenants: CreatedTenant[]
@@ -55,14 +52,9 @@ let before: string
 let after: string
 
 beforeAll(async () => {
-  const [postgres, nats] = await Promise.all([startPostgres(), startNats()])
-  servers = { postgres, nats }
-  rig = await createConsoleRig(servers)
+  rig = await startConsoleRig()
 })
-afterAll(async () => {
-  await rig?.close()
-  await Promise.all([servers?.postgres.stop(), servers?.nats.stop()])
-})
+afterAll(() => rig?.close())
 
 /** A console with these keys. */
 function sealedUnder(...keys: [string, ...string[]]): RewrapDeps & ConsoleRig['deps'] {
@@ -119,6 +111,8 @@ function judgeAllTheWhile() {
     while (on) {
       for (const { tenant_id, hmac_secret } of tenants) {
         for (const edge of edges) {
+          // On a slow machine its lease can run out: it says so, and judges nothing.
+          if (!edge.directory.leaseValid()) continue
           const right = edge.judge(tenant_id, hmac_secret)
           if (right !== 'accepted') wrong.push(`${tenant_id}: its own secret is ${right}`)
           const other = edge.judge(

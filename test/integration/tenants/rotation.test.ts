@@ -24,28 +24,20 @@ import {
   rotate,
   undoAbandonedRotations,
 } from '../../../services/console/tenants/rotation.ts'
-import { type ConsoleRig, createConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
+import { type ConsoleRig, startConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
 import { takeLeaseAway } from '../../support/leases/lost-lease.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 
-let servers: { postgres: TestPostgres; nats: TestNats }
 let rig: ConsoleRig
 let edges: TestEdge[]
 let tenantId: string
 let old: Awaited<ReturnType<typeof createTenant>>
 
 beforeAll(async () => {
-  const [postgres, nats] = await Promise.all([startPostgres(), startNats()])
-  servers = { postgres, nats }
-  rig = await createConsoleRig(servers)
+  rig = await startConsoleRig()
   edges = await Promise.all([rig.startEdge(), rig.startEdge(), rig.startEdge()])
 })
-afterAll(async () => {
-  await rig?.close()
-  await Promise.all([servers?.postgres.stop(), servers?.nats.stop()])
-})
+afterAll(() => rig?.close())
 beforeEach(async () => {
   tenantId = `tenant-${randomUUID().slice(0, 8)}`
   old = await createTenant(rig.deps, {

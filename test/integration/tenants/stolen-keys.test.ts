@@ -21,25 +21,17 @@ import {
   setTenantStatus,
 } from '../../../services/console/tenants/manage-tenants.ts'
 import { rotate } from '../../../services/console/tenants/rotation.ts'
-import { type ConsoleRig, createConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
+import { type ConsoleRig, startConsoleRig, type TestEdge } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats } from '../../support/servers/nats/nats-server.ts'
-import { startPostgres } from '../../support/servers/postgres-server.ts'
 
 let rig: ConsoleRig
 let edge: TestEdge
 /** Suspended, and with a replaced secret. */
 let suspended: CreatedTenant
 let rotated: CreatedTenant
-let stop: () => Promise<void>
 
 beforeAll(async () => {
-  const [postgres, nats] = await Promise.all([startPostgres(), startNats()])
-  rig = await createConsoleRig({ postgres, nats })
-  stop = async () => {
-    await rig.close()
-    await Promise.all([nats.stop(), postgres.stop()])
-  }
+  rig = await startConsoleRig()
   const create = (tenantId: string) =>
     createTenant(rig.deps, {
       tenantId,
@@ -55,7 +47,7 @@ beforeAll(async () => {
   await rotate(rig.deps, { tenantId: 'rotated', actor: 'test', ...only })
   edge = await rig.startEdge()
 })
-afterAll(() => stop())
+afterAll(() => rig?.close())
 beforeEach(settle)
 
 async function settle(): Promise<void> {

@@ -455,7 +455,7 @@ describe('activity', () => {
       500,
     ],
     // One query for each event.
-    ['each alone', 'alone', { ...activityBounds, readMin: 1, readPerKey: 0 }, 25],
+    ['each alone', 'alone', { ...activityBounds, readMin: 1, readPerKey: 0 }, 8],
   ])(
     'counts like a plain model, for devices, users and times of every kind: %s',
     async (_, tenants, bounds, counted) => {

@@ -17,26 +17,21 @@ import { rewrapSecrets } from '../../../services/console/keys/rewrap.ts'
 import { createDirectoryWriter } from '../../../services/console/tenants/directory.ts'
 import {
   type ConsoleRig,
-  createConsoleRig,
+  startConsoleRig,
   type TestEdge,
   testLog,
 } from '../../support/http/console-rig.ts'
 import { until } from '../../support/process/until.ts'
-import { startNats, type TestNats } from '../../support/servers/nats/nats-server.ts'
-import { startPostgres, type TestPostgres } from '../../support/servers/postgres-server.ts'
 import { nowMs } from '../../support/telemetry/edge-rig.ts'
 
 const adminToken = randomBytes(32).toString('base64url')
 const newMasterKey = randomBytes(32).toString('base64')
-let servers: { postgres: TestPostgres; nats: TestNats }
 let rig: ConsoleRig
 let edges: TestEdge[]
 let app: FastifyInstance
 
 beforeAll(async () => {
-  const [postgres, nats] = await Promise.all([startPostgres(), startNats()])
-  servers = { postgres, nats }
-  rig = await createConsoleRig(servers)
+  rig = await startConsoleRig()
   edges = await Promise.all([1, 2].map(() => rig.startEdge([rig.masterKey, newMasterKey])))
   const deps = {
     ...rig.deps,
@@ -48,7 +43,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await app?.close()
   await rig?.close()
-  await Promise.all([servers?.postgres.stop(), servers?.nats.stop()])
 })
 
 async function call(method: 'GET' | 'POST' | 'PUT', path: string, body?: object) {

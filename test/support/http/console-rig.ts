@@ -73,8 +73,8 @@ import type { RequestLogRouteDeps } from '../../../services/console/tenants/requ
 import type { RotationDeps } from '../../../services/console/tenants/rotation.ts'
 import type { StaleSecretDeps } from '../../../services/console/tenants/stale-secret-routes.ts'
 import { until } from '../process/until.ts'
-import type { TestNats } from '../servers/nats/nats-server.ts'
-import type { TestPostgres } from '../servers/postgres-server.ts'
+import { startNats, type TestNats } from '../servers/nats/nats-server.ts'
+import { startPostgres, type TestPostgres } from '../servers/postgres-server.ts'
 import { edgeKeysOf, putSynced } from '../telemetry/edge-rig.ts'
 
 export const testLog = createLog('test', 'silent')
@@ -251,6 +251,26 @@ export async function createConsoleRig(
       await Promise.all(edges.map((edge) => edge.close()))
       await Promise.all([nats.close(), postgres.close(), renewals.close()])
     },
+  }
+}
+
+/** The same on servers of its own, which end with it. */
+export async function startConsoleRig(
+  masterKey?: string,
+  options?: Parameters<typeof createConsoleRig>[2],
+): Promise<ConsoleRig> {
+  const [postgres, nats] = await Promise.all([startPostgres(), startNats()])
+  const stop = () => Promise.all([postgres.stop(), nats.stop()])
+  try {
+    const rig = await createConsoleRig({ postgres, nats }, masterKey, options)
+    const close = async () => {
+      await rig.close()
+      await stop()
+    }
+    return { ...rig, close }
+  } catch (error) {
+    await stop()
+    throw error
   }
 }
 

@@ -36,7 +36,7 @@ const slow = new RegExp(
 )
 const slowShare = 0.12
 /** Of each operation, whatever chance makes of the others: half of these succeed. */
-const validLeast = 4
+const validLeast = 3
 
 const callers = 12
 
@@ -91,7 +91,9 @@ function toPlans(
   const weightOf = ({ name }: Operation) => (slow.test(name) ? slowShare : 1)
   const whole = operations.reduce((sum, one) => sum + weightOf(one), 0)
   const plans = operations.flatMap((operation, at) => {
-    const numRuns = Math.max(callsLeast, Math.ceil((calls * weightOf(operation)) / whole))
+    const weight = weightOf(operation)
+    const least = weight < 1 ? Math.ceil(callsLeast * (3 / 4)) : callsLeast
+    const numRuns = Math.max(least, Math.ceil((calls * weight) / whole))
     const valid = Math.min(validLeast, numRuns)
     const sample = (which: 'valid' | 'any', calls: number, more: number) =>
       fc.sample(callsTo(operation, credentials, which), { numRuns: calls, seed: seed + at + more })

@@ -10,7 +10,7 @@ import { kinds } from '../../../deploy/fleet/phones/kinds.ts'
 import { makePlan } from '../../../deploy/fleet/phones/plan.ts'
 import { makePopulation, type Phone } from '../../../deploy/fleet/phones/population.ts'
 import { prepareEvent } from '../../../deploy/fleet/phones/telemetry-bodies.ts'
-import type { Received } from '../../../deploy/fleet/send/receiver.ts'
+import type { Received } from '../../../deploy/fleet/send/deliveries.ts'
 import { createSentEvents, noteEnded, noteSent } from '../../../deploy/fleet/send/sent-events.ts'
 import { toDeliveryId } from '../../../shared/core/base/ids.ts'
 import type { Flag } from '../../../shared/core/signals/flag-codes.ts'
@@ -67,7 +67,7 @@ function received(service: ReturnType<typeof play>['service']): Received {
     const body = JSON.stringify(alert)
     const firstMs = Date.parse(alert.created_at) - startedAtMs
     const one = { deliveryId, alertId: alert.alert_id, body, firstMs }
-    deliveries.set(deliveryId, { ...one, arrivals: 1, faults: 0, changed: false })
+    deliveries.set(deliveryId, { ...one, arrivals: 1, faults: 0, accepted: 1, changed: false })
   }
   return {
     deliveries,

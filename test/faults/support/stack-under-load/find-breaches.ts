@@ -2,27 +2,33 @@
  * Compares the clients' records with the stores and the APIs after a drill: events, alerts,
  * webhooks and the history of every device.
  */
-import type { Alert } from '#shared/core/alerts/alert-schema.ts'
+import { checkList } from '../../../../deploy/fleet/check/check-alerts.ts'
+import { checkWebhooks } from '../../../../deploy/fleet/check/check-webhooks.ts'
 import { checkDevice } from '../../../../deploy/fleet/check/device-model.ts'
+import { eachAtOnce } from '../../../../deploy/fleet/check/judge.ts'
+import {
+  type ListedAlert,
+  readAlerts,
+  readHistory,
+} from '../../../../deploy/fleet/check/read-back.ts'
 import type { Random } from '../../../../deploy/fleet/phones/random.ts'
 import { shuffle } from '../../../../deploy/fleet/phones/random.ts'
+import type { DeliveryReceiver } from '../../../../deploy/fleet/send/deliveries.ts'
 import type { Tenant } from '../../../support/http/tenant-client.ts'
 import type { TestStack } from '../../../support/process/stack.ts'
 import { until } from '../../../support/process/until.ts'
 import { readProgress } from '../../../support/telemetry/read-stream.ts'
 import type { LoadedDevice, PhoneLoad } from './phone-load.ts'
 import {
+  callApi,
   connectQuietly,
   endClaims,
-  readAllAlerts,
   readDeliveries,
-  readDevices,
   readStored,
   readStream,
 } from './read-back.ts'
 import { awaitAllReady } from './stack-children.ts'
-import type { StackUsers } from './users.ts'
-import { digestOf, type WebhookReceiver } from './webhook-receiver.ts'
+import type { Disposed, StackUsers } from './users.ts'
 
 /** Breaches, where each list must be empty, and counts of the compared items. */
 export type StackFindings = {
@@ -43,7 +49,7 @@ export type Comparison = {
   running: TestStack
   tenants: readonly Tenant[]
   load: PhoneLoad
-  receiver: WebhookReceiver
+  receiver: DeliveryReceiver
   users: StackUsers
   random: Random
   /** Devices to read back; the others are compared by their events and alerts only. */
@@ -54,6 +60,7 @@ export type Comparison = {
 }
 
 const settleLimitMs = 240_000
+const readersAtOnce = 12
 
 /**
  * Facts have wall-clock times. Two processes read their clocks at different moments, and instants
@@ -63,7 +70,8 @@ const clock = { startedAtMs: 0, clockToleranceMs: 5 }
 
 /** Waits until all backlogs are empty, then reads and compares everything. */
 export async function findBreaches(comparison: Comparison): Promise<StackFindings> {
-  const { running, tenants, load, users, receiver } = comparison
+  const { running, tenants, load, users } = comparison
+  const { received } = comparison.receiver
   const report = comparison.onStep ?? (() => undefined)
   const startedMs = performance.now()
   const unsettled = await settle(comparison)
@@ -75,11 +83,11 @@ export async function findBreaches(comparison: Comparison): Promise<StackFinding
   const accepted = [...load.accepted]
   report(`${accepted.length} accepted events compared`)
   const alerts = await compareAlerts(comparison)
-  report(`${alerts.count} alerts compared`)
+  report(`${alerts.alerts.length} alerts compared`)
   const devices = await compareDevices(comparison)
   report(`${devices.count} devices compared`)
   const deliveries = await readDeliveries(running.stack)
-  const webhooks = [...receiver.received.values()]
+  const webhooks = [...received.deliveries.values()]
   const times = [...inStream.values()]
   return {
     breaches: {
@@ -90,18 +98,21 @@ export async function findBreaches(comparison: Comparison): Promise<StackFinding
       'accepted and not in ClickHouse': accepted.filter((id) => !stored.has(id)),
       'stored and never accepted': [...stored].filter((id) => !load.accepted.has(id)),
       ...alerts.breaches,
-      'webhooks with a wrong signature': receiver.forged,
-      'webhooks of one alert with several delivery ids': receiver.otherDelivery,
-      'webhooks of one alert with several bodies': receiver.otherBytes,
+      'webhooks that are wrong': checkWebhooks(alerts.alerts, received).map((one) =>
+        JSON.stringify(one),
+      ),
+      'webhooks that were never accepted': webhooks
+        .filter(({ accepted }) => accepted === 0)
+        .map(({ deliveryId }) => deliveryId),
       'devices whose history is not the client’s': devices.wrong,
       'histories that shrank': users.shrunk,
     },
     accepted: accepted.length,
     storedTwice: times.filter((count) => count > 1).length,
-    alerts: alerts.count,
+    alerts: alerts.alerts.length,
     devices: devices.count,
     webhooks: webhooks.length,
-    webhooksAgain: webhooks.filter(({ requests }) => requests > 1).length,
+    webhooksAgain: webhooks.filter(({ arrivals }) => arrivals > 1).length,
     deliveriesAgain: deliveries.repeated,
     settledMs,
   }
@@ -131,70 +142,43 @@ async function settle({ running, load, users, hurryClaims }: Comparison): Promis
   return late
 }
 
-type AlertFindings = { count: number; breaches: Record<string, string[]> }
+type AlertFindings = { alerts: ListedAlert[]; breaches: Record<string, string[]> }
 
 async function compareAlerts(comparison: Comparison): Promise<AlertFindings> {
-  const { running, tenants, load, receiver, users } = comparison
+  const { running, tenants, load, users } = comparison
   const expected = toExpectedAlerts(load.devices.values())
   const breaches: Record<string, string[]> = {
     'alerts missing': [],
     'alerts there twice': [],
     'alerts without an event': [],
-    'gaps or repeats in seq': [],
-    'totals or orders of alert lists that are wrong': [],
-    'alerts without a webhook': [],
-    'webhooks that differ from the alert': [],
-    'webhooks of no alert': [],
+    'alert lists that are wrong': [],
     'dispositions other than the operator’s': [],
   }
   const note = (what: string, detail: string) => breaches[what]!.push(detail)
-  const known = new Set<string>()
-  let count = 0
+  const all: ListedAlert[] = []
   for (const tenant of tenants) {
-    const { alerts, total } = await readAllAlerts(running.stack, tenant)
-    count += alerts.length
-    if (total !== alerts.length || !isNewestFirst(alerts)) {
-      note('totals or orders of alert lists that are wrong', `${tenant.tenant_id}: ${total}`)
-    }
-    const seqs = alerts.map(({ seq }) => seq).sort((a, b) => a - b)
-    for (const [at, seq] of seqs.entries()) {
-      if (seq === at + 1) continue
-      note('gaps or repeats in seq', `${tenant.tenant_id}: ${seq} in place ${at + 1}`)
-      break
+    const list = await callApi(running.stack, tenant, readAlerts)
+    all.push(...list.alerts)
+    for (const one of checkList(list, true)) {
+      note('alert lists that are wrong', `${tenant.tenant_id}: ${JSON.stringify(one)}`)
     }
     const expectedKeys = expected.get(tenant.tenant_id) ?? new Set()
     const raised = new Set<string>()
-    for (const alert of alerts) {
-      known.add(alert.alert_id)
-      const { entity, decision } = alert
+    for (const { alert_id: id, entity, decision, disposition } of list.alerts) {
       const key = alertKey(entity.device.device_id, entity.session.session_id, decision.action)
       if (raised.has(key)) note('alerts there twice', key)
       raised.add(key)
       if (!expectedKeys.has(key)) note('alerts without an event', key)
-      const webhook = receiver.received.get(alert.alert_id)
-      if (webhook === undefined || webhook.accepted === 0) note('alerts without a webhook', key)
-      else if (
-        webhook.facts !==
-        digestOf({
-          ...alert,
-          disposition: 'OPEN',
-          updated_at: alert.created_at,
-        })
-      ) {
-        note('webhooks that differ from the alert', key)
-      }
-      const disposed = users.disposed.get(alert.alert_id)
-      const isDisposed =
-        disposed === undefined
-          ? alert.disposition === 'OPEN'
-          : alert.disposition === disposed.confirmed || disposed.possible.has(alert.disposition)
-      if (!isDisposed) note('dispositions other than the operator’s', alert.alert_id)
+      const { confirmed, possible } = users.disposed.get(id) ?? untouched
+      const isDisposed = disposition === confirmed || possible.has(disposition)
+      if (!isDisposed) note('dispositions other than the operator’s', id)
     }
     for (const key of expectedKeys) if (!raised.has(key)) note('alerts missing', key)
   }
-  for (const id of receiver.received.keys()) if (!known.has(id)) note('webhooks of no alert', id)
-  return { count, breaches }
+  return { alerts: all, breaches }
 }
+
+const untouched: Disposed = { confirmed: 'OPEN', possible: new Set() }
 
 const alertKey = (deviceId: string, sessionId: string, action: string) =>
   `${deviceId} ${sessionId} ${action}`
@@ -214,27 +198,20 @@ function toExpectedAlerts(devices: Iterable<LoadedDevice>): Map<string, Set<stri
   return expected
 }
 
-function isNewestFirst(alerts: readonly Alert[]): boolean {
-  return alerts.every((alert, at) => {
-    const newer = alerts[at - 1]
-    if (newer === undefined || newer.created_at > alert.created_at) return true
-    return newer.created_at === alert.created_at && newer.alert_id > alert.alert_id
-  })
-}
-
 async function compareDevices(comparison: Comparison): Promise<{ count: number; wrong: string[] }> {
   const { running, tenants, load, random, devicesMax = Infinity } = comparison
-  const keys = new Map(tenants.map((tenant) => [tenant.tenant_id, tenant.public_api_key]))
   const all = [...load.devices.values()].filter((one) => one.open === 0 && one.facts.length > 0)
   const chosen = all.length > devicesMax ? shuffle(all, random).slice(0, devicesMax) : all
-  const expectedKeys = chosen.map(({ tenantId, deviceId }) => ({
-    key: keys.get(tenantId)!,
-    deviceId,
-  }))
   const wrong: string[] = []
-  await readDevices(running.stack, expectedKeys, (at, shown) => {
-    wrong.push(...checkDevice(chosen[at]!, shown, clock).map((one) => JSON.stringify(one)))
-  })
+  for (const tenant of tenants) {
+    const devices = chosen.filter(({ tenantId }) => tenantId === tenant.tenant_id)
+    await callApi(running.stack, tenant, (get) =>
+      eachAtOnce(devices, readersAtOnce, async (device) => {
+        const found = checkDevice(device, await readHistory(get, device.deviceId), clock)
+        wrong.push(...found.map((one) => JSON.stringify(one)))
+      }),
+    )
+  }
   return { count: chosen.length, wrong }
 }
 

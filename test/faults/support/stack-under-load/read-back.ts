@@ -1,15 +1,12 @@
 /**
- * Reads back all data of a stack after a drill: the stream, the table behind the history, and the
- * alerts and devices through the REST API.
+ * Reads back all data of a stack after a drill: the stream, the table behind the history, and what
+ * the REST API shows.
  */
-
-import { setTimeout as pause } from 'node:timers/promises'
-import type { Alert } from '#shared/core/alerts/alert-schema.ts'
 import { createClickhouse } from '#shared/io/clickhouse/clickhouse.ts'
 import { connectNats, type Nats } from '#shared/io/nats/connection.ts'
 import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import { createLog } from '#shared/io/process/log.ts'
-import type { DeviceHistory } from '../../../../deploy/fleet/check/read-back.ts'
+import { type Get, openApi } from '../../../../deploy/fleet/send/http-calls.ts'
 import type { Tenant } from '../../../support/http/tenant-client.ts'
 import type { StackFacts } from '../../../support/process/stack.ts'
 import { readMessages } from '../../../support/telemetry/read-stream.ts'
@@ -19,8 +16,6 @@ export const connectQuietly = (stack: StackFacts): Promise<Nats> =>
   connectNats(stack.nats, 'drill', createLog('drill', 'silent'))
 
 const eventIdPattern = /"event_id":"(evt_[\w-]{22})"/g
-const retryLimitMs = 120_000
-const readersAtOnce = 12
 
 /** How many messages contain each event, in one pass without decoding. */
 export async function readStream(nats: Nats): Promise<Map<string, number>> {
@@ -88,58 +83,12 @@ async function queryPostgres<T extends object>(stack: StackFacts, text: string):
   }
 }
 
-type AlertPage = { data: Alert[]; total: number; next_cursor: string | null }
-
-/** All alerts of a tenant through the cursor, newest first, with the total of the first page. */
-export async function readAllAlerts(
+/** Reads through the REST API with a tenant's key; waits while the service starts or is busy. */
+export async function callApi<T>(
   stack: StackFacts,
   { public_api_key: key }: Tenant,
-): Promise<{ alerts: Alert[]; total: number }> {
-  const alerts: Alert[] = []
-  let total: number | null = null
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const more: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
-    const { status, json } = await get(stack, key, `/v1/di/alerts?limit=500${more}`)
-    if (status !== 200) throw new Error(`alerts: ${status} ${JSON.stringify(json)}`)
-    const page = json as AlertPage
-    total ??= page.total
-    alerts.push(...page.data)
-    cursor = page.next_cursor
-  }
-  return { alerts, total: total ?? 0 }
-}
-
-/** Reads devices, several at once; `onDevice` gets null for an unknown one. */
-export async function readDevices(
-  stack: StackFacts,
-  devices: readonly { key: string; deviceId: string }[],
-  onDevice: (at: number, shown: DeviceHistory | null) => void,
-): Promise<void> {
-  let next = 0
-  const reader = async () => {
-    for (let at = next++; at < devices.length; at = next++) {
-      const { key, deviceId } = devices[at]!
-      const path = `/v1/di/devices/${encodeURIComponent(deviceId)}`
-      const { status, json } = await get(stack, key, path)
-      onDevice(at, status === 200 ? (json as DeviceHistory) : null)
-    }
-  }
-  await Promise.all(Array.from({ length: readersAtOnce }, reader))
-}
-
-/** Repeats the call while the service starts or rejects calls because of its load. */
-async function get(stack: StackFacts, key: string, path: string) {
-  const deadlineMs = performance.now() + retryLimitMs
-  while (true) {
-    const answer = await fetch(`${stack.api}${path}`, {
-      headers: { authorization: `Bearer ${key}` },
-    }).then(
-      async (response) => ({ status: response.status, json: (await response.json()) as unknown }),
-      (error: Error) => ({ status: 0, json: error.message as unknown }),
-    )
-    const { status } = answer
-    const isFinal = status !== 0 && status !== 429 && status < 500
-    if (isFinal || performance.now() > deadlineMs) return answer
-    await pause(100)
-  }
+  use: (get: Get) => Promise<T>,
+): Promise<T> {
+  const api = openApi(stack.api, key, Date.now)
+  return use(api.get).finally(api.close)
 }

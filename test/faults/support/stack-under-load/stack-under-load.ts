@@ -1,5 +1,12 @@
 /** A whole local stack under load, with clients that check every response; optionally with kills. */
-import { createRandom } from '../../../../deploy/fleet/phones/random.ts'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createRandom, hashToUnit } from '../../../../deploy/fleet/phones/random.ts'
+import {
+  type DeliveryReceiver,
+  type ReceivedDelivery,
+  type Reply,
+  receiveDeliveries,
+} from '../../../../deploy/fleet/send/deliveries.ts'
 import { createTenant, type Tenant } from '../../../support/http/tenant-client.ts'
 import { startStack, type TestStack } from '../../../support/process/stack.ts'
 import { describeCounts } from '../counts.ts'
@@ -9,14 +16,13 @@ import { type LoadOptions, type PhoneLoad, startPhoneLoad } from './phone-load.t
 import { type ChildKill, childNames, killAtRandom } from './stack-children.ts'
 import { type StackUsers, startStackUsers } from './users.ts'
 import { type CounterWatch, watchCounters } from './watch-counters.ts'
-import { startWebhookReceiver, type WebhookReceiver } from './webhook-receiver.ts'
 
 /** The stack, and the clients that use and check it. */
 export type StackUnderLoad = {
   running: TestStack
   tenants: Tenant[]
   load: PhoneLoad
-  receiver: WebhookReceiver
+  receiver: DeliveryReceiver
   users: StackUsers
   counters: CounterWatch
 }
@@ -48,13 +54,32 @@ export type StackLoadOptions = Pick<LoadOptions, 'ratePerSecond' | 'eventsPerDev
   tenants: number
 }
 
+const failedShare = 0.02
+const cutShare = 0.01
+const slowMaxMs = 40
+
+/** Fails a small share of first attempts, to cause retries, and accepts the others slowly. */
+async function chooseReply(
+  seed: number,
+  { deliveryId, arrivals }: ReceivedDelivery,
+): Promise<Reply> {
+  const share = arrivals === 1 ? hashToUnit(`${seed} ${deliveryId}`) : 1
+  if (share < cutShare) return 'cut'
+  if (share < cutShare + failedShare) return 'refuse'
+  await pause(slowMaxMs * hashToUnit(deliveryId))
+  return 'accept'
+}
+
 /** Runs `use` with its own stack and clients; stops all of them afterwards. */
 export async function withStackUnderLoad<T>(
   options: StackLoadOptions,
   use: (world: StackUnderLoad) => Promise<T>,
 ): Promise<T> {
   const { seed, ratePerSecond, eventsPerDevice } = options
-  const receiver = await startWebhookReceiver(seed)
+  const receiver = await receiveDeliveries({
+    reply: (delivery) => chooseReply(seed, delivery),
+    sinceStartMs: () => performance.now(),
+  })
   const running = await startStack().catch(async (error: unknown) => {
     await receiver.close()
     throw error
@@ -65,7 +90,7 @@ export async function withStackUnderLoad<T>(
     for (let n = 0; n < options.tenants; n++) {
       const tenantId = `under-fire-${n}`
       const tenant = await createTenant(stack, tenantId, receiver.urlOf(tenantId))
-      receiver.setSecret(tenantId, tenant.webhook_secret)
+      receiver.trust(tenantId, tenant.webhook_secret)
       tenants.push(tenant)
     }
     const load = startPhoneLoad({
@@ -125,7 +150,8 @@ export type KillsResult = {
   outcomes: ReadonlyMap<string, number>
   reads: ReadonlyMap<string, number>
   changes: ReadonlyMap<string, number>
-  webhooks: WebhookReceiver['counts']
+  /** Webhooks that the receiver failed on purpose. */
+  webhooksFailed: number
   tookMs: number
 }
 
@@ -162,7 +188,7 @@ export function killUnderLoad(options: KillsOptions): Promise<KillsResult> {
       outcomes: load.outcomes,
       reads,
       changes,
-      webhooks: receiver.counts,
+      webhooksFailed: receiver.received.faults,
       tookMs: performance.now() - startedMs,
     }
   })
