@@ -59,7 +59,7 @@ export const addLabel = (tenant: string, { kind, id }: LabelSubject, label: NewL
   )
 
 /** The words of the labels with a meaning of their own. */
-export const labelNames: Readonly<Record<string, string>> = {
+const labelNames: Readonly<Record<string, string>> = {
   ...Object.fromEntries(fraudLabels.map((name) => [name, toWords(name)])),
   [legitimateLabel]: 'Legitimate',
   [retractedLabel]: 'Retracted',
