@@ -5,7 +5,6 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
-import { alertsPageMax } from '#shared/core/base/limits/rest-api.ts'
 import {
   type DeviceScopes,
   toDevice,
@@ -13,7 +12,6 @@ import {
   toSession,
 } from '#shared/core/devices/device-answer.ts'
 import type { DeviceHistory, SessionPosition } from '#shared/core/devices/device-history.ts'
-import { toDeviceOfAlerts } from '#shared/core/devices/device-of-alerts.ts'
 import {
   type DeviceQuery,
   devicePathSchema,
@@ -26,6 +24,7 @@ import type { PhoneField } from '#shared/core/identity/phone-answer.ts'
 import { idSchema } from '#shared/core/telemetry/submission.ts'
 import type { AlertStore } from '#shared/io/alerts/alert-store.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
+import { findDeviceInAlerts } from '#shared/io/devices/find-in-alerts.ts'
 import type { HistoryStore } from '#shared/io/devices/history-store.ts'
 import type { ZodApp } from '#shared/io/http/openapi.ts'
 import { type FindPhones, readPhoneFields } from '#shared/io/identity/read-phone-fields.ts'
@@ -67,7 +66,7 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
     const isLarge = small === 'large'
     if (isLarge) await deps.beginLargeResponse(tenantId, reply)
     const found = isLarge ? await deps.findLargeDevice(query).catch(reject) : small
-    const device = requireFound(found ?? (await findInAlerts(deps, query)))
+    const device = requireFound(found ?? (await findDeviceInAlerts(deps, query)))
     const asked = { tenantId, score: device.peakRiskScore }
     const beside = { ...toPhoneField(deviceId), ...(await deps.findPercentile(asked)) }
     chargeRows(device.sessions.length + device.users.length)
@@ -111,16 +110,6 @@ export function addDeviceRoutes(app: ZodApp, deps: DeviceRouteDeps): void {
 }
 
 const reject = rejectUnavailable('The device history cannot be read at the moment.')
-
-/** A device answers for as long as an alert names it. */
-async function findInAlerts(
-  { listUncounted }: DeviceRouteDeps,
-  query: { tenantId: string; deviceId: string } & ReturnType<typeof toPositions>,
-): Promise<DeviceHistory | null> {
-  const { tenantId, deviceId: device_id } = query
-  const asked = { tenantId, filter: { device_id }, limit: alertsPageMax, after: null }
-  return toDeviceOfAlerts((await listUncounted(asked)).alerts, query)
-}
 
 function requireFound(device: DeviceHistory | null): DeviceHistory {
   if (device !== null) return device

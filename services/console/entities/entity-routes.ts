@@ -16,6 +16,7 @@ import { idSchema } from '#shared/core/telemetry/submission.ts'
 import { readAlertWork } from '#shared/io/alerts/alert-work-store.ts'
 import { countVerdicts } from '#shared/io/alerts/counts/verdict-counts.ts'
 import { rejectUnavailable } from '#shared/io/clickhouse/unavailable.ts'
+import { findDeviceInAlerts } from '#shared/io/devices/find-in-alerts.ts'
 import type { HistoryStore } from '#shared/io/devices/history-store.ts'
 import type { LinkStore } from '#shared/io/devices/link-store.ts'
 import type { UserStore } from '#shared/io/devices/user-store.ts'
@@ -50,7 +51,7 @@ export type EntityDeps = {
 const reject = rejectUnavailable('The history cannot be read at the moment.')
 
 type BoundedDeps = EntityDeps &
-  Pick<AlertReads, 'listAlerts'> & {
+  Pick<AlertReads, 'listAlerts' | 'listUncounted'> & {
     findPhones: FindPhones
     findPercentile: RiskPercentiles['find']
   }
@@ -88,14 +89,15 @@ function addDevice(app: ConsoleApp, deps: BoundedDeps): void {
         users: { list: 'users', tenantId, filters: [deviceId] },
       }
       const cursor = query.sessions_cursor
-      const device = await deps.history
-        .findDevice({
-          tenantId,
-          deviceId,
-          sessionsLimit: query.sessions_limit,
-          before: cursor === undefined ? null : toSessionPosition(scopes.sessions, cursor),
-        })
-        .catch(reject)
+      const asked = {
+        tenantId,
+        deviceId,
+        sessionsLimit: query.sessions_limit,
+        before: cursor === undefined ? null : toSessionPosition(scopes.sessions, cursor),
+      }
+      const device =
+        (await deps.history.findDevice(asked).catch(reject)) ??
+        (await findDeviceInAlerts(deps, { ...asked, usersAfter: null }))
       if (device === null) {
         throw new Problem('device_not_found', 'There is no telemetry of this device.')
       }

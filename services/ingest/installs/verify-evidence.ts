@@ -1,8 +1,8 @@
 /**
  * Verifies the evidence of registrations, and counts why it is rejected. What does not hold is
  * `rejected` with a reason, never an error: a refusal would tell an attacker what to mend, and the
- * policy weighs it. What nobody can read says nothing of a phone: it is an error of whoever wrote
- * the app, which names the member.
+ * policy weighs it. What cannot be read says nothing of a phone: it is an error of the app, which
+ * names the member.
  */
 import { Problem } from '#shared/core/http/problem.ts'
 import { noEvidence, type VerifiedEvidence } from '#shared/core/installs/evidence-signals.ts'

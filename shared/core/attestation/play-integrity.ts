@@ -191,7 +191,7 @@ function readVerdict(payload: Uint8Array): Verdict {
 }
 
 /**
- * Whether someone chose the verdict in the Play Console, for a tester's account: Google says
+ * Whether the verdict was chosen in the Play Console, for a tester's account: Google says
  * nothing of the phone then. What is there in another form counts as such, too.
  */
 function isTesting({ testingDetails: details }: Verdict): boolean {

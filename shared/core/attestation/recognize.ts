@@ -57,7 +57,7 @@ const decodeCertificate = (text: string): Buffer =>
   decodeBase64(withoutSpace(text), certificateCharactersMax) ?? empty
 
 /**
- * Which member of a registration nobody can read, and in which form it belongs.
+ * Which member of a registration cannot be read, and in which form it belongs.
  * @param reason why the evidence is rejected; null when it is not
  * @returns null when all of it was read, whatever the verdict
  */

@@ -40,7 +40,7 @@ export type Kept<T> = {
    */
   get: () => Promise<T>
   /**
-   * The value for someone who misses something in it: read again, unless that was just done.
+   * The value for a caller that misses something in it: read again, unless that was just done.
    * @throws what the last read threw
    */
   look: () => Promise<T>
@@ -77,7 +77,7 @@ export function createKept<T>(deps: KeptDeps<T>): Kept<T> {
       .finally(() => {
         reading = null
       })
-    // Nobody waits for it where the last value counts.
+    // Where the last value counts, no caller takes this one.
     started.catch(() => {})
     reading = started
     return started

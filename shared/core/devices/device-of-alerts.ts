@@ -17,7 +17,8 @@ import {
   toRecentPage,
 } from './device-history.ts'
 
-type Page = {
+/** Which sessions and users are asked for. */
+export type AlertsPage = {
   deviceId: string
   sessionsLimit: number
   before: SessionPosition | null
@@ -28,7 +29,7 @@ type Page = {
  * @param alerts of the device, in any order
  * @returns null without any
  */
-export function toDeviceOfAlerts(alerts: readonly Alert[], page: Page): DeviceHistory | null {
+export function toDeviceOfAlerts(alerts: readonly Alert[], page: AlertsPage): DeviceHistory | null {
   if (alerts.length === 0) return null
   const rows = alerts.map(toRow)
   const sessions = joinSessions(rows)

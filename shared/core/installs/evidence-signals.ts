@@ -160,7 +160,7 @@ function toFactSignals(check: AttestationCheck): CategorySignals {
       return {
         ...app,
         ...flag('debug_build', facts.is_testing === true),
-        // Where someone chose the verdict, it says nothing of phone, app and account.
+        // Where the verdict was chosen, it says nothing of phone, app and account.
         ...(hasFailed(check, 'testing') ? {} : toPlaySignals(facts)),
       }
   }

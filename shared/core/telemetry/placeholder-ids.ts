@@ -32,7 +32,7 @@ const oneCharacter = /^(?:0*|f{8,}|x{4,})$/
 
 /**
  * What a language writes of a value that is no text, and templates that nothing was put into: a
- * promise that nobody awaited in JavaScript and Dart, an optional that was not unwrapped in Swift.
+ * promise that was not awaited in JavaScript and Dart, an optional that was not unwrapped in Swift.
  */
 const unwritten =
   /^(?:\[object \w+\]|instance of '.*'|optional\(.*\)|(?:async )?function\b.*[)}]|[$#]\{.*\}|\{\{.*\}\}|<%.*%>|%(?:\d+\$)?[sd@])$/i

@@ -1,7 +1,9 @@
 // The operators' view of alerts: the list, and one alert with all its details.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { alertStreamsPerOperatorMax } from '#shared/core/base/limits/alerts.ts'
+import { createPostgres } from '#shared/io/postgres/postgres.ts'
 import type { AlertDetail } from '../../../services/console/alerts/alert-schemas.ts'
+import { testLog } from '../../support/http/console-rig.ts'
 import {
   admin,
   createTenant,
@@ -406,6 +408,22 @@ export function describeAlertWork(getRunning: () => TestStack): void {
       expect(page.device).toMatchObject({ sessions_total: 3, users_seen_on: ['u0', 'u1', 'u2'] })
       expect(page.alerts.total).toBe((await list('?device_id=d0')).total)
       await expect(call('GET', '/tenants/work/devices/nothing')).rejects.toThrow(/device_not_found/)
+    })
+
+    it('show a device whose events have expired as its alerts do', async () => {
+      const [row] = (await list('?device_id=d0&limit=1')).data
+      const postgres = createPostgres(running.stack.postgres, { role: 'test', log: testLog })
+      const rename = (deviceId: string) =>
+        postgres.query('update alerts set device_id = $1 where alert_id = $2', [
+          deviceId,
+          row!.alert_id,
+        ])
+      await rename('expired')
+      type Page = { device: { sessions_total: number }; alerts: { total: number } }
+      const page = await call<Page>('GET', '/tenants/work/devices/expired')
+      expect([page.device.sessions_total, page.alerts.total]).toEqual([1, 1])
+      await rename('d0')
+      await postgres.close()
     })
 
     it('and a user also has devices and sessions with scores', async () => {

@@ -4,6 +4,7 @@
  * bars are drawn for the eye alone.
  */
 
+import { Link, useParams } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { findFlag } from '#shared/core/alerts/alert-sentence.ts'
 import { classes } from '../../../components/classes.ts'
@@ -169,8 +170,24 @@ function NoteLine({ note: { kind, text } }: { note: Note }) {
   return (
     <li className={classes('flex items-center gap-1.5 break-words', look)}>
       {sign}
-      <span className="min-w-0">{text}</span>
+      <span className="min-w-0">{text.split(phoneIds).map(toPart)}</span>
     </li>
+  )
+}
+
+/** Between these the text stands as it is. */
+const phoneIds = /(phn_[\w-]+)/
+
+const toPart = (part: string, at: number): ReactNode =>
+  phoneIds.test(part) ? <PhoneLink key={at} phoneId={part} /> : part
+
+function PhoneLink({ phoneId }: { phoneId: string }) {
+  const { tenant } = useParams({ strict: false })
+  if (tenant === undefined) return phoneId
+  return (
+    <Link params={{ tenant, phoneId }} to="/t/$tenant/phones/$phoneId">
+      {phoneId}
+    </Link>
   )
 }
 
