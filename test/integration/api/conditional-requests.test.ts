@@ -101,7 +101,7 @@ it('a changed alert is sent, also one that was changed back, and one with a new 
   const note = { alertId: alert.alertId, scope, note: 'asked', actor: 'ada@example.com', most: 9 }
   await addNote(rig.postgres, note)
   const noted = await read(path, { 'if-none-match': back.tag })
-  expect(JSON.parse(noted.text)).toMatchObject({ notes: [{ note: 'asked' }] })
+  expect(JSON.parse(noted.text)).toMatchObject({ details: { notes: [{ note: 'asked' }] } })
 })
 
 it('one new session changes the device and the user, and no other device', async () => {

@@ -176,6 +176,8 @@ describe('the audit log', () => {
     const { correction_id: correctionId } = split as { correction_id: string }
     await act('POST', `${of}/phone-corrections/${correctionId}/undo`)
     await act('POST', `${of}/labels`, { subject: { event_id: eventId }, label: 'chargeback' })
+    await act('PUT', `${of}/labels/codes/mule_account`, { means: 'fraud' })
+    await act('DELETE', `${of}/labels/codes/mule_account`)
     await workOnProposals(of)
     // Policies, webhooks and deliveries.
     const typed = { text: JSON.stringify(presets.strict), base_version: 1 }
