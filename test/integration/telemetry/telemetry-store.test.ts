@@ -95,7 +95,7 @@ describe('an accepted event', () => {
       client_flags: ['CLIENT_FLAG'],
       rasp_score: event!.rasp_score,
       rasp_action: 'BLOCK',
-      flags: ['HOOKING_DETECTED', 'ATTESTATION_FAILED'],
+      flags: ['HOOKING_DETECTED', 'ATTESTATION_FAILED', 'VPN_SUSPECTED'],
       reasons: JSON.stringify(event!.reasons),
       policy_version: 1,
       policy_hash: event!.policy_hash,
