@@ -10,6 +10,7 @@ import { flagCodes } from '#shared/core/signals/flag-codes.ts'
 import { categories, type SignalDefinition } from '#shared/core/signals/signal-definition.ts'
 import { signalCatalog } from '#shared/core/signals/signals.ts'
 import { warningCodes } from '#shared/core/telemetry/signal-warnings.ts'
+import { toKnownValues } from '#shared/io/http/open-enums.ts'
 
 // It needs the JavaScript API of TypeScript 5.
 registerHooks({
@@ -81,7 +82,8 @@ type Document = { components: { schemas: Record<string, unknown> } }
 /** The schemas of these answers and those that they refer to. */
 async function renderSchemas(names: readonly string[]): Promise<string> {
   const file = new URL('../../services/api/openapi/openapi.json', import.meta.url)
-  const document = JSON.parse(readFileSync(file, 'utf8')) as Document
+  const close = (_: string, part: unknown) => toKnownValues(part) ?? part
+  const document = JSON.parse(readFileSync(file, 'utf8'), close) as Document
   const schemas: Record<string, unknown> = {}
   const take = (name: string) => {
     if (Object.hasOwn(schemas, name)) return

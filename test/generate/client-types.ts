@@ -5,6 +5,7 @@
  * the first, and members that are `never`.
  */
 import { registerHooks } from 'node:module'
+import { toKnownValues } from '#shared/io/http/open-enums.ts'
 import { describeAdminApi } from '../support/http/describe-admin-api.ts'
 
 type Json = Record<string, unknown>
@@ -47,8 +48,8 @@ function reduce(part: unknown, parent = ''): unknown {
     return part.filter((one) => !isHeader(one)).map((one) => reduce(one))
   }
   if (typeof part !== 'object' || part === null) return part
-  const known = toKnownValues(part as Json)
-  if (known !== null) return known
+  const known = toKnownValues(part)
+  if (known !== null) return reduce(known)
   return Object.fromEntries(
     Object.entries(part)
       .filter(([key]) => named.has(parent) || !unread.has(key))
@@ -56,13 +57,6 @@ function reduce(part: unknown, parent = ''): unknown {
       .filter((_, at) => parent !== 'content' || at === 0)
       .map(([key, value]) => [key, reduce(value, named.has(parent) ? '' : key)]),
   )
-}
-
-/** The console comes with its API, so it knows every value of an open enum; null of other parts. */
-function toKnownValues({ anyOf }: Json): Json | null {
-  const [known, other] = (Array.isArray(anyOf) ? anyOf : []) as Json[]
-  const isAnyText = other?.type === 'string' && Object.keys(other).length === 1
-  return known?.enum !== undefined && isAnyText ? known : null
 }
 
 const widthMax = 100

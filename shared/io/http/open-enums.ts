@@ -54,3 +54,14 @@ function visit(part: unknown): void {
 }
 
 const exampleKeys = new Set(['example', 'examples', 'default'])
+
+/**
+ * An open enum as the values that this release knows, for a client that comes with its service.
+ * @returns null for any other part of a document
+ */
+export function toKnownValues(part: unknown): Json | null {
+  const { anyOf, ...rest } = (part ?? {}) as Json
+  const [known, other] = (Array.isArray(anyOf) ? anyOf : []) as Json[]
+  const isAnyText = other?.type === 'string' && Object.keys(other).length === 1
+  return known?.enum !== undefined && isAnyText ? { ...rest, ...known } : null
+}
