@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { type FleetContext, FleetError } from './fleet-context.ts'
+import { fleetPolicy } from './fleet-policy.ts'
 
 export type FleetTenant = {
   tenantId: string
@@ -57,6 +58,7 @@ async function createOwn(context: FleetContext, options: TenantOptions): Promise
   await context.adminFetch('PUT', `/tenants/${tenantId}/client-address`, {
     client_address: 'body',
   })
+  await context.adminFetch('PUT', `/tenants/${tenantId}/policy`, fleetPolicy)
   return {
     tenantId,
     hmacSecret: created.hmac_secret,

@@ -4,7 +4,6 @@
  */
 import { createSecretKey } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { signBody } from '#shared/core/telemetry/signature.ts'
 import { type Judgement, judge } from './check/judge.ts'
@@ -12,6 +11,7 @@ import { ApiAnswerError } from './check/read-back.ts'
 import { type Sent, summarize } from './check/summarize.ts'
 import type { Summary } from './check/summary.ts'
 import { type FleetContext, FleetError } from './fleet-context.ts'
+import { fleetPolicy } from './fleet-policy.ts'
 import type { FleetDeps, FleetOptions, Run, Urls } from './fleet-run.ts'
 import { openTenant } from './fleet-tenant.ts'
 import { addressOf } from './phones/addresses.ts'
@@ -139,7 +139,7 @@ async function send(
   prober: Prober | null,
 ): Promise<Sent> {
   const { plan, sentEvents, options, tenant, startedAtMs } = run
-  const scorer = compilePolicy(defaultPolicy)
+  const scorer = compilePolicy(fleetPolicy)
   const key = createSecretKey(Buffer.from(tenant.hmacSecret, 'utf8'))
   const bodies = { plan, tenantId: tenant.tenantId, scorer, startedAtMs, addressOf }
   const { lastDepartureMs } = await sendPlan({
@@ -178,7 +178,7 @@ async function readBack(run: Run, get: Get, liveLine: LiveLine): Promise<Judgeme
     return await judge({
       tenantId: tenant.tenantId,
       ownTenant: tenant.own,
-      policy: defaultPolicy,
+      policy: fleetPolicy,
       plan,
       sentEvents,
       get,

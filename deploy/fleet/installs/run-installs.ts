@@ -4,9 +4,9 @@
  * what they are.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { defaultPolicy } from '#shared/core/policies/default-policy.ts'
 import { compilePolicy } from '#shared/core/scoring/scoring.ts'
 import { type FleetContext, FleetError } from '../fleet-context.ts'
+import { fleetPolicy } from '../fleet-policy.ts'
 import { openTenant } from '../fleet-tenant.ts'
 import { makePopulation } from '../phones/population.ts'
 import { createMismatches } from '../send/sent-events.ts'
@@ -50,7 +50,7 @@ export async function runInstalls(
   const cast = makeCast(devices, { seed, keys, nowMs })
   const mismatches = createMismatches()
   const exchange: Exchange = { ingestUrl: stack.ingest, tenantId, hmacSecret, stop, mismatches }
-  const scorer = compilePolicy(defaultPolicy)
+  const scorer = compilePolicy(fleetPolicy)
   const bodies = { seed, tenantId, scorer, startedAtMs: nowMs() }
 
   const registered = await registerAll(exchange, cast, (count) => {

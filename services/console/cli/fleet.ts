@@ -177,7 +177,7 @@ async function runPast(context: CliContext, raw: RawOptions, command: Command): 
         context: toFleetContext(context, FleetError),
         nowMs: () => Date.now(),
         stop: interrupt.signal,
-        onProgress: createProgress(stderr),
+        onProgress: createProgress(stderr, context.json),
       },
       {
         days: raw.history!,
@@ -196,14 +196,14 @@ async function runPast(context: CliContext, raw: RawOptions, command: Command): 
   }
 }
 
-/** On a terminal one line that changes; elsewhere a line for each tenth, as in a log. */
-function createProgress(stderr: NodeJS.WriteStream) {
+/** On a terminal one line that changes; elsewhere a line for each tenth, and none for programs. */
+function createProgress(stderr: NodeJS.WriteStream, isForPrograms: boolean) {
   let tenths = -1
   return (events: number, all: number): void => {
     const text = `decided ${events} of ${all} events`
     if (stderr.isTTY) stderr.write(`\r${text}`)
     const now = Math.floor((10 * events) / Math.max(1, all))
-    if (stderr.isTTY || now === tenths) return
+    if (stderr.isTTY || isForPrograms || now === tenths) return
     tenths = now
     stderr.write(`${text}\n`)
   }
