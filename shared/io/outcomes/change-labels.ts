@@ -15,7 +15,7 @@ import {
   encodeCursor,
   instantMsSchema,
 } from '#shared/core/http/pagination.ts'
-import { invalidKey, Problem } from '#shared/core/http/problem.ts'
+import { invalidKey, Problem, type ProblemDetail } from '#shared/core/http/problem.ts'
 import { faultsListedMax } from '#shared/core/http/query-string.ts'
 import {
   type DeclaredCodes,
@@ -101,15 +101,16 @@ function requireEach(
   field: string,
   findFault: (label: LabelBody) => string | null,
 ): void {
-  const errors = [body].flat().flatMap((label, at) => {
+  const errors: ProblemDetail[] = []
+  for (const [at, label] of [body].flat().entries()) {
     const message = findFault(label)
-    return message === null
-      ? []
-      : [{ path: Array.isArray(body) ? `$[${at}].${field}` : `$.${field}`, message }]
-  })
+    if (message === null) continue
+    errors.push({ path: Array.isArray(body) ? `$[${at}].${field}` : `$.${field}`, message })
+    // To name the nearest code is work, so no more are looked at than are listed.
+    if (errors.length === faultsListedMax) break
+  }
   if (errors.length === 0) return
-  const listed = errors.slice(0, faultsListedMax)
-  throw new Problem('invalid_body', 'The request body is not valid.', { errors: listed })
+  throw new Problem('invalid_body', 'The request body is not valid.', { errors })
 }
 
 /** The one subject that a body or a query names; undefined when a query names none. */
