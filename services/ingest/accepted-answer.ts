@@ -89,7 +89,7 @@ function findSandboxWarnings(
   return [...findEvidenceWarnings(evidence), ...found].slice(0, warningsMax)
 }
 
-/** Evidence that counts as none is accepted, and a mistake of whoever wrote the app. */
+/** Evidence that counts as none is accepted; it is a mistake in the app. */
 function findEvidenceWarnings(evidence: EventEvidence | null): SignalWarning[] {
   if (evidence === null || evidence.proven || evidence.verdict !== 'rejected') return []
   const reason = evidence.reason as AttestationReason

@@ -45,10 +45,9 @@ export const attestationHeader: Json = {
   in: 'header',
   required: false,
   description:
-    'Base64 of evidence for this event, beside `X-Service-Install`: an App Attest assertion or an ECDSA signature of the attested key, over SHA-256 of the raw body, or a Play Integrity token whose nonce is base64url of SHA-256 of the body.',
+    'Evidence for this event, beside `X-Service-Install`: base64 of an App Attest assertion or of an ECDSA signature of the attested key, over SHA-256 of the raw body, or a Play Integrity token as it is, whose nonce is base64url of SHA-256 of the body.',
   schema: {
     type: 'string',
-    contentEncoding: 'base64',
     maxLength: eventEvidenceCharactersMax,
   },
 }

@@ -1,7 +1,7 @@
 /**
  * Decides which phone an install is on: a pure function of the rows of `identity_keys` before its
  * first event, of the links of the installs that share a key with it, and of the parameters. So
- * whoever decides it finds the same. What is compared of a phone are the first and the latest of
+ * every scorer finds the same. What is compared of a phone are the first and the latest of
  * the installs that share a key with the new one, and of those that these were linked with. So a
  * decision does not need all installs of a phone, some of which may not be decided yet.
  *

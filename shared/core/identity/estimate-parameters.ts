@@ -60,7 +60,7 @@ function improve(
     const certainties = toCertainties(parameters, candidates)
     for (const [at, observed] of candidates.entries()) {
       const { certainty, ...weighed } = certainties[at]!
-      // Only of phones that are in use at a time it is told that they are two.
+      // Only phones that are in use at one time are known to be two.
       if (isOfTwins(weighed)) {
         const least = Math.min(...observed.flatMap(listHolders))
         if (least <= twins.length) twins[least - 1]! += (1 - certainty) / candidates.length

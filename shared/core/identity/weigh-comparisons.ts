@@ -1,6 +1,6 @@
 /**
  * What the comparisons of an install with a phone say together. Each alone has a weight of its own;
- * but a reset changes several things at once, whoever copies identifiers copies all of them, and
+ * but a reset changes several things at once, a copier copies all identifiers, and
  * phones with one identifier are of one model.
  */
 import type { Observed } from './comparison.ts'

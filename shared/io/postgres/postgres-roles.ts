@@ -67,7 +67,7 @@ export async function forbidLargeObjects(tx: Queryable): Promise<boolean> {
        and (proname ~ '^(be_)?lo_' or proname in ('loread', 'lowrite'))
        and has_function_privilege('public', oid, 'execute')`,
   )
-  // Of a function of somebody else this warns, and changes nothing.
+  // Of a function of another owner this warns, and changes nothing.
   for (const { name } of rows) await tx.query(`revoke all on function ${name} from public`)
   const { rows: left } = await tx.query<{ may: boolean }>(
     `select has_function_privilege('public', 'lo_create(oid)', 'execute') as may`,

@@ -119,6 +119,6 @@ export const guessesWaitingMax = connectionsMax
 
 /**
  * How long the metadata of the identity provider, or its outage, is remembered: an outage that
- * hangs costs one sign-in in ten seconds its five, and whoever begins many sends it no more.
+ * hangs costs one sign-in in ten seconds its five, and many sign-ins send it no more.
  */
 export const oidcMetadataKeptMs = 10_000
